@@ -1,8 +1,9 @@
 """A private Redis with search that lives and dies with the processes that use it.
 
-:func:`lease_embedded_redis` gives the unix socket of a server for one data directory and keeps that server alive
-until the lease is closed or its process ends. Several processes of one user share one server; distinct data
-directories are distinct servers. How the locks work is told in :mod:`langgraph_memoryos.stores.embedded_supervisor`.
+:func:`lease_embedded_redis` gives the unix socket of a server for one data directory and keeps that server
+alive until the lease is closed or its process ends. Several processes of one user share one server; distinct
+data directories are distinct servers. How the locks work is told in
+:mod:`langgraph_memoryos.stores.embedded_supervisor`.
 """
 
 import contextlib
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 import platformdirs
 
@@ -74,7 +76,7 @@ class EmbeddedLease:
         if descriptor is not None:
             os.close(descriptor)  # not LOCK_UN, which would also take the lease from a forked child
 
-    def __enter__(self) -> "EmbeddedLease":
+    def __enter__(self) -> Self:
         """Return the lease itself."""
         return self
 
@@ -128,7 +130,7 @@ def lease_embedded_redis(
 
 @cache
 def find_server_program() -> ServerProgram:
-    """Find a server with search: Redis Stack on PATH, Redis Stack from its wheel, Valkey with Stack's modules.
+    """Find a server: Redis Stack on PATH, Redis Stack from its wheel, Valkey with Stack's modules.
 
     Raises:
         SearchUnavailableError: None of them is installed or runs on this machine.
@@ -163,7 +165,9 @@ def stack_program(root: Path, label: str) -> ServerProgram | None:
 
 def _stack_on_path() -> ServerProgram | None:
     script = shutil.which("redis-stack-server")
-    program = stack_program(Path(script).resolve().parent.parent, "redis-stack-server on PATH") if script else None
+    program = (
+        stack_program(Path(script).resolve().parent.parent, "redis-stack-server on PATH") if script else None
+    )
     return program if program and _runs(program.executable) else None
 
 
@@ -228,7 +232,7 @@ def _prepare_directory(data_dir: Path) -> Path:
 
 
 def _prepare_socket_path(directory: Path) -> Path:
-    """Return the socket's path: in the data directory, or under /tmp where that would be too long for a socket.
+    """Return the socket's path: in the data directory, or under /tmp where that would be too long.
 
     Not under ``$TMPDIR`` or ``$XDG_RUNTIME_DIR``: all processes of the user must come to the same path.
     """
@@ -240,7 +244,9 @@ def _prepare_socket_path(directory: Path) -> Path:
         run_dir.mkdir(mode=0o700)
     found = run_dir.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise RedisUnavailableError(f"{run_dir} is not a directory of the current user, so no server runs there.")
+        raise RedisUnavailableError(
+            f"{run_dir} is not a directory of the current user, so no server runs there."
+        )
     if found.st_mode & 0o077:
         run_dir.chmod(0o700)
     return run_dir / "redis.sock"
@@ -252,11 +258,13 @@ def _take_lock(directory: Path, name: str, *, shared: bool = False) -> int:
         held = supervision.wait_for_lock(descriptor, seconds=START_SECONDS, shared=shared)
     except OSError as error:
         os.close(descriptor)
-        raise RedisUnavailableError(f"The file system of {directory} has no file locks; choose another.") from error
+        raise RedisUnavailableError(
+            f"The file system of {directory} has no file locks; choose another."
+        ) from error
     if not held:
         os.close(descriptor)
         raise RedisUnavailableError(
-            f"The embedded Redis in {directory} neither starts nor stops; its log is {supervision.SERVER_LOG}."
+            f"The embedded Redis in {directory} neither starts nor stops; see {supervision.SERVER_LOG}."
         )
     return descriptor
 
@@ -282,7 +290,7 @@ def _ensure_running(directory: Path, socket_path: Path, program: ServerProgram |
             _start_supervisor(_plan(directory, socket_path, program or find_server_program(), grace))
         elif answer == "silent" and time.monotonic() > deadline:
             raise RedisUnavailableError(
-                f"The embedded Redis in {directory} does not answer; its log is {supervision.SERVER_LOG} there."
+                f"The embedded Redis in {directory} does not answer; see {supervision.SERVER_LOG} there."
             )
         time.sleep(0.02)
 
@@ -298,7 +306,9 @@ def _is_supervised(directory: Path) -> bool:
 def _start_supervisor(plan: supervision.ServerPlan) -> None:
     """Start the supervisor in a session of its own (Ctrl-C does not reach it) and wait for its report."""
     if not sys.executable:
-        raise RedisUnavailableError("This Python does not know its own executable, so set REDIS_URL to a running Redis.")
+        raise RedisUnavailableError(
+            "This Python does not know its own executable, so set REDIS_URL to a running Redis."
+        )
     script = str(Path(supervision.__file__).resolve())
     done = subprocess.run(  # noqa: S603 - our own program, no shell
         [sys.executable, "-I", "-S", script, plan.to_json()],

@@ -1,15 +1,15 @@
-"""The process that owns an embedded Redis: starts it, restarts it after a crash, stops it when nobody is left.
+"""The process that owns an embedded Redis: starts it, restarts it after a crash, stops it when all have left.
 
-It is run by path (``python -I -S embedded_supervisor.py PLAN``) and imports the standard library only, so that
-it starts in some 30 ms, weighs a few megabytes and outlives the environment that started it.
+It is run by path (``python -I -S embedded_supervisor.py PLAN``) and imports the standard library only, so
+that it starts in some 30 ms, weighs a few megabytes and outlives the environment that started it.
 
-Four lock files in the data directory say who is alive; the kernel releases them at death, also after ``kill -9``:
+Four lock files in the data directory say who is alive; the kernel releases them at death, even by ``kill -9``:
 
 * ``start.lock``: exclusive, held by a client while it looks for or starts a server;
 * ``clients.lock``: shared, held by every client as long as it needs the server;
 * ``supervisor.lock``: exclusive, held by the supervisor;
-* ``server.lock``: exclusive, held by the supervisor *and* inherited by the server, so that no second server can
-  ever open the same append-only file.
+* ``server.lock``: exclusive, held by the supervisor *and* inherited by the server, so that no second server
+  can ever open the same append-only file.
 """
 
 import contextlib
@@ -209,7 +209,7 @@ class Supervisor:
             return
         ask_server(self._plan.socket_path, "SHUTDOWN NOSAVE", seconds=STOP_SECONDS)
         if not wait_for_lock(self._server_lock, seconds=STOP_SECONDS):
-            msg = f"a server that does not answer still uses {self._directory} (its process id is in {PID_FILE})."
+            msg = f"a server that does not answer still uses {self._directory} (see {PID_FILE})."
             raise ServerFailedError(msg)
 
     def _rotate_log(self) -> None:

@@ -1,0 +1,340 @@
+"""One synchronous, thread-safe Redis client, from a URL, from ``REDIS_URL``, or over an embedded server.
+
+Everything in this library works on :attr:`RedisConnection.client`; asynchronous callers use it in
+threads. No message, repr or description made here contains a password.
+"""
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Self, TypedDict, cast
+from urllib.parse import unquote
+
+import redis
+from redis.backoff import AbstractBackoff, ExponentialWithJitterBackoff, NoBackoff
+from redis.connection import BlockingConnectionPool, UnixDomainSocketConnection, parse_url
+from redis.credentials import UsernamePasswordCredentialProvider
+from redis.retry import Retry
+
+from langgraph_memoryos.errors import RedisUnavailableError, SearchUnavailableError
+
+URL_VARIABLE = "REDIS_URL"
+OLDEST_SEARCH_VERSION = 21000
+"""RediSearch 2.10.0, as in Redis Stack 7.4; Redis 8 has 8.0 and newer."""
+
+HIDDEN = "***"
+HOW_TO_GET_SEARCH = (
+    "use Redis 8 or Redis Stack 7.4, or unset REDIS_URL and install the embedded one "
+    'with `pip install "langgraph-memoryos[embedded]"`'
+)
+UNKNOWN = "unknown"
+
+_URL = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<credentials>.*@)?(?P<place>.*)", re.IGNORECASE | re.DOTALL
+)
+_SECRET_OPTION = re.compile(r"([?&][^=&]*(?:pass|pwd|secret|token|credential)[^=&]*=)[^&]*", re.IGNORECASE)
+_DEFAULTS: dict[str, Any] = {
+    "timeout": 20,  # seconds a thread waits for a free connection
+    "socket_timeout": 30,
+    "socket_connect_timeout": 5,
+    "health_check_interval": 30,
+}
+
+
+class ServerDescription(TypedDict):
+    """What :func:`describe_server` finds out; ``unknown`` where the server does not tell.
+
+    Attributes:
+        source: ``url`` or ``embedded``.
+        address: URL without its password, or the path of the socket.
+        data_dir: Directory of the embedded server's data, or where the server says it keeps its own.
+        server: Name and version, as ``redis 7.4.1``.
+        search: Version of the query engine, as ``2.10.5``.
+        search_on_timeout: What a slow search does; anything but ``fail`` loses results silently.
+        persistence: ``append-only file``, ``snapshots``, ``none``.
+    """
+
+    source: str
+    address: str
+    data_dir: str
+    server: str
+    search: str
+    search_on_timeout: str
+    persistence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedisConnection:
+    """A client, where it leads, and what has to be given up with it.
+
+    Use it as a context manager, or call :meth:`close`. An embedded server stops some seconds after the last
+    connection to it is closed, in whatever process; the death of a process closes its connections.
+
+    Attributes:
+        client: The client: thread-safe, RESP2, replies as bytes. A command whose connection was lost is sent
+            again, so what must not happen twice has to be written as an idempotent command or script. One that
+            timed out is not sent again.
+        source: ``url`` or ``embedded``.
+        address: URL without its password, or the path of the embedded server's socket.
+        data_dir: Directory of the embedded server's data; None for a URL.
+    """
+
+    client: redis.Redis = field(repr=False)
+    source: Literal["url", "embedded"]
+    address: str
+    data_dir: Path | None = None
+    _resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False, compare=False)
+
+    def close(self) -> None:
+        """Close every connection of the pool and give up the embedded server; a second call does nothing."""
+        self._resources.close()
+
+    def __enter__(self) -> Self:
+        """Return the connection itself."""
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Close the connection."""
+        self.close()
+
+
+def open_redis(
+    url: str | None = None, *, data_dir: Path | None = None, max_connections: int = 64
+) -> RedisConnection:
+    """Open a Redis with search: the given URL, the given data directory, ``REDIS_URL``, or embedded.
+
+    The first of the four that is there counts, so an argument beats the environment.
+
+    Args:
+        url: ``redis://``, ``rediss://`` or ``unix://`` URL; its query may set timeouts and TLS options.
+        data_dir: Directory of an embedded server's data.
+        max_connections: Most connections at a time; a thread that finds all of them busy waits.
+
+    Returns:
+        The open connection; the server has answered and has search.
+
+    Raises:
+        RedisUnavailableError: No server answers, it refuses us, or the embedded one cannot start.
+        SearchUnavailableError: The server has no search module or one that is too old.
+        ValueError: Both ``url`` and ``data_dir`` are given.
+    """
+    if url and data_dir:
+        raise ValueError("Give either a Redis URL or the data directory of an embedded Redis, not both.")
+    chosen = url or (None if data_dir else os.environ.get(URL_VARIABLE))
+    return _open_url(chosen, max_connections) if chosen else _open_embedded(data_dir, max_connections)
+
+
+def redact_url(url: str) -> str:
+    """Return the URL without user, password and secret options, also when it is not well-formed.
+
+    A password may contain ``/ @ # ?`` unescaped, so everything before the last ``@`` goes; a text without a
+    scheme may be a password that landed in the wrong variable, so all of it goes.
+    """
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        return HIDDEN
+    credentials = f"{HIDDEN}@" if parts["credentials"] else ""
+    return _SECRET_OPTION.sub(rf"\1{HIDDEN}", f"{parts['scheme']}{credentials}{parts['place']}")
+
+
+def describe_server(connection: RedisConnection) -> ServerDescription:
+    """Describe the server for a person; what the server refuses to tell is ``unknown``."""
+    client = connection.client
+    hello, info = _hello(client), _info(client)
+    return ServerDescription(
+        source=connection.source,
+        address=connection.address,
+        data_dir=str(connection.data_dir or _setting(client, "CONFIG", "GET", "dir")),
+        server=_server_name(hello, info),
+        search=_readable(search_version(client)),
+        search_on_timeout=_setting(client, "FT.CONFIG", "GET", "ON_TIMEOUT"),
+        persistence=_persistence(client, info),
+    )
+
+
+def search_version(client: redis.Redis) -> int | None:
+    """Return the search module's version (2.10.5 is 21005), or None if there is none or nobody may ask.
+
+    ``HELLO`` lists the modules too and is rarely denied, unlike ``MODULE LIST``.
+    """
+    modules = _hello(client).get("modules") or _permitted(client, "MODULE", "LIST") or []
+    for module in map(_pairs, modules):
+        if str(module.get("name")).lower() in {"search", "searchlight"}:
+            return int(module["ver"])
+    return None
+
+
+def _open_url(url: str, max_connections: int) -> RedisConnection:
+    address = redact_url(url)
+    try:
+        options = parse_url(url)  # type: ignore[no-untyped-call]
+    except ValueError:
+        raise RedisUnavailableError(
+            f"{address} is not a Redis URL; write redis://, rediss:// or unix://, special characters escaped."
+        ) from None  # the original message may quote a part of the password
+    resources = contextlib.ExitStack()
+    client = _connect(dict(options), address, max_connections, resources)
+    return RedisConnection(client=client, source="url", address=address, _resources=resources)
+
+
+def _open_embedded(data_dir: Path | None, max_connections: int) -> RedisConnection:
+    if os.name != "posix":
+        raise RedisUnavailableError(
+            f"No embedded Redis runs on this platform; run Redis 8 and set {URL_VARIABLE}."
+        )
+    from langgraph_memoryos.stores.embedded import lease_embedded_redis  # noqa: PLC0415 - needs POSIX locks
+
+    resources = contextlib.ExitStack()
+    lease = resources.enter_context(lease_embedded_redis(data_dir))
+    address = str(lease.socket_path)
+    options = {"connection_class": UnixDomainSocketConnection, "path": address}
+    client = _connect(options, address, max_connections, resources)
+    return RedisConnection(
+        client=client, source="embedded", address=address, data_dir=lease.data_dir, _resources=resources
+    )
+
+
+def _connect(
+    options: dict[str, Any], address: str, max_connections: int, resources: contextlib.ExitStack
+) -> redis.Redis:
+    """Return a checked client whose closing is left to ``resources``; on failure all of these are closed."""
+    with contextlib.ExitStack() as on_failure:
+        on_failure.push(resources)
+        secrets = [str(options[name]) for name in ("password", "ssl_password") if options.get(name)]
+        with _told_plainly(address, secrets):
+            settings = _DEFAULTS | _credentials(options) | {"max_connections": max_connections}
+            _check(_client({**settings, "max_connections": 1}, _retry(NoBackoff(), 1)), address)
+            client = _client(settings, _retry(ExponentialWithJitterBackoff(cap=1, base=0.05), 8))
+        resources.callback(client.connection_pool.disconnect)
+        on_failure.pop_all()
+    return client
+
+
+def _client(settings: dict[str, Any], retry: Retry) -> redis.Redis:
+    forced = {"protocol": 2, "decode_responses": False, "retry": retry}
+    pool = BlockingConnectionPool(**{**settings, **forced})  # type: ignore[no-untyped-call]
+    return redis.Redis(connection_pool=pool)
+
+
+def _retry(backoff: AbstractBackoff, times: int) -> Retry:
+    """Retry lost connections, also those to a server that still loads its data; 8 times are some 4 s."""
+    return Retry(backoff, times, supported_errors=(redis.ConnectionError,))
+
+
+def _credentials(options: dict[str, Any]) -> dict[str, Any]:
+    """Move user and password where the repr of a client does not show them, in any version of redis-py."""
+    rest = {name: value for name, value in options.items() if name not in {"username", "password"}}
+    if options.get("password") or options.get("username"):
+        rest["credential_provider"] = UsernamePasswordCredentialProvider(
+            options.get("username"), options.get("password")
+        )
+    return rest
+
+
+def _check(probe: redis.Redis, address: str) -> None:
+    """Fail fast where the server is missing or unfit; the probe hardly retries, and is closed."""
+    with contextlib.closing(probe):
+        try:
+            probe.ping()
+            _require_search(probe, address)
+        finally:
+            probe.connection_pool.disconnect()
+
+
+def _require_search(client: redis.Redis, address: str) -> None:
+    try:
+        client.execute_command("FT._LIST")  # type: ignore[no-untyped-call]
+    except redis.exceptions.NoPermissionError:
+        pass  # denied, hence known: an ACL refuses only commands that exist
+    except redis.ResponseError as error:
+        if "unknown command" not in str(error).lower():
+            raise
+        raise SearchUnavailableError(
+            f"The Redis at {address} has no search module; {HOW_TO_GET_SEARCH}."
+        ) from None
+    version = search_version(client)
+    if version is not None and version < OLDEST_SEARCH_VERSION:
+        raise SearchUnavailableError(
+            f"The Redis at {address} has search {_readable(version)}, older than "
+            f"{_readable(OLDEST_SEARCH_VERSION)}; {HOW_TO_GET_SEARCH}."
+        )
+
+
+@contextlib.contextmanager
+def _told_plainly(address: str, secrets: list[str]) -> Iterator[None]:
+    """Turn what redis-py raises into one sentence without the password."""
+    try:
+        yield
+    except (redis.RedisError, OSError, TypeError, ValueError) as error:
+        if isinstance(error, RedisUnavailableError):
+            raise
+        reason = " ".join(str(error).split()).rstrip(".")
+        for secret in secrets:
+            for form in (secret, unquote(secret)):
+                reason = reason.replace(form, HIDDEN)
+        raise RedisUnavailableError(f"No usable Redis at {address}: {reason}.") from None
+
+
+def _permitted(client: redis.Redis, *command: str) -> Any:
+    """Run a command that an ACL or an older server may refuse; then None."""
+    try:
+        return client.execute_command(*command)  # type: ignore[no-untyped-call]
+    except redis.ResponseError:
+        return None
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _pairs(reply: Any) -> dict[str, Any]:
+    """Return a RESP2 reply of alternating names and values as a dict; a dict stays one."""
+    if isinstance(reply, dict):
+        items = list(reply.items())
+    else:
+        items = list(zip(reply[::2], reply[1::2], strict=False))
+    return {_text(name): _text(value) if isinstance(value, bytes) else value for name, value in items}
+
+
+def _hello(client: redis.Redis) -> dict[str, Any]:
+    return _pairs(_permitted(client, "HELLO") or [])
+
+
+def _info(client: redis.Redis) -> dict[str, Any]:
+    reply = _permitted(client, "INFO")
+    return cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
+
+
+def _setting(client: redis.Redis, *command: str) -> str:
+    """Return the value in the reply of a ``GET`` of one setting, whatever its shape."""
+    reply = _permitted(client, *command)
+    while isinstance(reply, list) and len(reply) == 1:
+        reply = reply[0]
+    values = list(_pairs(reply).values()) if reply else []
+    return _text(values[0]) if values else UNKNOWN
+
+
+def _server_name(hello: dict[str, Any], info: dict[str, Any]) -> str:
+    for name in ("valkey", "redis"):
+        if f"{name}_version" in info:
+            return f"{name} {info[f'{name}_version']}"
+    return f"{hello.get('server', 'redis')} {hello.get('version', UNKNOWN)}"
+
+
+def _persistence(client: redis.Redis, info: dict[str, Any]) -> str:
+    if "aof_enabled" not in info:
+        return UNKNOWN
+    if int(info["aof_enabled"]):
+        return "append-only file"
+    snapshots = _setting(client, "CONFIG", "GET", "save")
+    return {"": "none", UNKNOWN: UNKNOWN}.get(snapshots, "snapshots")
+
+
+def _readable(version: int | None) -> str:
+    """Write 21005 as 2.10.5."""
+    if version is None:
+        return UNKNOWN
+    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
