@@ -1,0 +1,23 @@
+-- Take a segment and its pages out of mid-term search; they stay in recall storage.
+-- Refused when the segment was used or grew since it was judged, or holds pages no persona update has seen.
+-- KEYS: segment, members, segments, archive, heat, undigested
+-- ARGV: segment id, page key prefix, expected visits, expected interactions
+-- Returns 1 when archived, else 0.
+local id = ARGV[1]
+local sequence = redis.call('ZSCORE', KEYS[3], id)
+if not sequence then return 0 end
+local visits = redis.call('HGET', KEYS[5], id .. ':visits') or '0'
+local interactions = redis.call('HGET', KEYS[5], id .. ':interactions') or '0'
+if visits ~= ARGV[3] or interactions ~= ARGV[4] then return 0 end
+local pages = redis.call('ZRANGE', KEYS[2], 0, -1)
+for _, page in ipairs(pages) do
+  if redis.call('HEXISTS', KEYS[6], page) == 1 then return 0 end
+end
+for _, page in ipairs(pages) do
+  if redis.call('EXISTS', ARGV[2] .. page) == 1 then redis.call('HSET', ARGV[2] .. page, 'tier', 'archived') end
+end
+redis.call('HSET', KEYS[1], 'archived', 'yes')
+redis.call('ZREM', KEYS[3], id)
+redis.call('ZADD', KEYS[4], sequence, id)
+redis.call('HDEL', KEYS[5], id .. ':visits', id .. ':interactions', id .. ':visited')
+return 1

@@ -1,0 +1,38 @@
+-- Move one page from its short-term queue into a segment: copy first, delete last, all or nothing.
+-- KEYS: page, queue, segment, segment members, segments, archive, heat, undigested, chain
+-- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at, user tag, agent tag,
+--       segment JSON for a new segment, vector for a new segment
+-- Returns 'assigned', 'already' (another process was first) or 'gone' (erased meanwhile).
+local page_id, segment_id = ARGV[1], ARGV[2]
+local tier = redis.call('HGET', KEYS[1], 'tier')
+if not tier then
+  redis.call('ZREM', KEYS[2], page_id)
+  return 'gone'
+end
+if tier ~= 'short' then
+  redis.call('ZREM', KEYS[2], page_id)
+  return 'already'
+end
+local sequence = redis.call('HGET', KEYS[1], 'sequence')
+if redis.call('EXISTS', KEYS[3]) == 0 then
+  redis.call('HSET', KEYS[3], 'json', ARGV[10], 'vector', ARGV[11], 'user', ARGV[8], 'agent', ARGV[9],
+    'archived', 'no', 'sequence', sequence, 'said_at', ARGV[7], 'created_at', ARGV[7], 'text', '')
+elseif redis.call('HGET', KEYS[3], 'archived') == 'yes' then
+  redis.call('HSET', KEYS[3], 'archived', 'no', 'said_at', ARGV[7])
+  redis.call('ZREM', KEYS[6], segment_id)
+else
+  redis.call('HSET', KEYS[3], 'said_at', ARGV[7])
+end
+redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'sequence'), segment_id)
+redis.call('ZADD', KEYS[4], sequence, page_id)
+redis.call('HINCRBY', KEYS[7], segment_id .. ':interactions', 1)
+redis.call('HSETNX', KEYS[7], segment_id .. ':visits', 0)
+redis.call('HSETNX', KEYS[7], segment_id .. ':visited', ARGV[6])
+redis.call('HSET', KEYS[8], page_id, segment_id)
+if redis.call('HGET', KEYS[9], 'last') ~= page_id then
+  redis.call('HINCRBY', KEYS[9], 'pages', 1)
+end
+redis.call('HSET', KEYS[9], 'meta', ARGV[4], 'last', page_id)
+redis.call('HSET', KEYS[1], 'tier', 'mid', 'segment', segment_id, 'chain', ARGV[3], 'keywords', ARGV[5])
+redis.call('ZREM', KEYS[2], page_id)
+return 'assigned'

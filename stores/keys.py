@@ -1,0 +1,174 @@
+"""Names of keys. Every key of a user carries the same hash tag, so scripts and transactions stay in one slot."""
+
+import re
+from dataclasses import dataclass
+
+from langgraph_memoryos.errors import MemoryOSError
+from langgraph_memoryos.ids import digest
+from langgraph_memoryos.records import Scope
+
+DEFAULT_NAMESPACE = "memoryos"
+_NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Namespace:
+    """Prefix of all keys and indexes of one memory; several memories can live in one Redis.
+
+    Raises:
+        MemoryOSError: if ``name`` has characters outside letters, digits, ``_`` and ``-``.
+    """
+
+    name: str = DEFAULT_NAMESPACE
+
+    def __post_init__(self) -> None:
+        """Validate the name."""
+        if not _NAMESPACE.fullmatch(self.name):
+            raise MemoryOSError("A namespace is 1 to 64 letters, digits, '_' or '-', beginning with a letter or digit.")
+
+    def index(self, kind: str) -> str:
+        """Return the name of the search index over one kind of document."""
+        return f"{self.name}:index:{kind}"
+
+    def prefix(self, kind: str) -> str:
+        """Return the key prefix that index covers; it ends in a colon, so that no longer name begins with it."""
+        return f"{self.name}:{kind}:"
+
+    @property
+    def meta(self) -> str:
+        """The hash that records schema version and embedder."""
+        return f"{self.name}:meta"
+
+    def user_pattern(self, user_id: str) -> str:
+        """Return the SCAN pattern that matches every key of one user and no other."""
+        return f"{self.name}:*{{{user_tag(user_id)}}}*"
+
+    def keys(self, scope: Scope) -> "Keys":
+        """Return the key names of one user and agent."""
+        return Keys(namespace=self, user=user_tag(scope.user_id), agent=agent_tag(scope))
+
+
+def user_tag(user_id: str) -> str:
+    """Return what stands for a user in keys and TAG fields."""
+    return digest("user", user_id)
+
+
+def agent_tag(scope: Scope) -> str:
+    """Return what stands for an agent *of one user* in keys and TAG fields."""
+    return digest("agent", scope.user_id, scope.agent_id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keys:
+    """Key names of one user and agent; ``user`` and ``agent`` are also the values of their TAG fields."""
+
+    namespace: Namespace
+    user: str
+    agent: str
+
+    def _key(self, kind: str, *rest: str) -> str:
+        return ":".join((f"{self.namespace.name}:{kind}:{{{self.user}}}", *rest))
+
+    def thread_tag(self, thread_id: str) -> str:
+        """Return what stands for a thread in keys and TAG fields."""
+        return digest("thread", self.agent, thread_id)
+
+    def page(self, page_id: str) -> str:
+        """Hash: one page, indexed."""
+        return self._key("page", page_id)
+
+    def segment(self, segment_id: str) -> str:
+        """Hash: one segment, indexed; its counters live in :attr:`heat`."""
+        return self._key("segment", segment_id)
+
+    def segment_pages(self, segment_id: str) -> str:
+        """Sorted set: page ids of a segment by sequence."""
+        return self._key("members", segment_id)
+
+    def fact(self, fact_id: str) -> str:
+        """Hash: one fact, indexed."""
+        return self._key("fact", fact_id)
+
+    def chain(self, chain_id: str) -> str:
+        """Hash: one dialogue chain."""
+        return self._key("chain", chain_id)
+
+    def queue(self, thread_id: str) -> str:
+        """Sorted set: page ids of a thread's short-term queue by sequence."""
+        return self._key("queue", self.agent, self.thread_tag(thread_id))
+
+    @property
+    def log(self) -> str:
+        """Sorted set: all page ids of the user by sequence, whatever their tier and agent (recall storage)."""
+        return self._key("log")
+
+    @property
+    def sequence(self) -> str:
+        """Counter: order of arrival of pages within the user."""
+        return self._key("sequence")
+
+    @property
+    def erased(self) -> str:
+        """Set: ids of erased pages, so that a late write or a replayed turn cannot bring them back."""
+        return self._key("erased")
+
+    @property
+    def threads(self) -> str:
+        """Hash: thread tag to JSON of the readable thread id, for this agent."""
+        return self._key("threads", self.agent)
+
+    @property
+    def agents(self) -> str:
+        """Hash: agent tag to the readable agent id."""
+        return self._key("agents")
+
+    @property
+    def segments(self) -> str:
+        """Sorted set: ids of active segments by the sequence of their first page."""
+        return self._key("segments", self.agent)
+
+    @property
+    def archive(self) -> str:
+        """Sorted set: ids of archived segments by the sequence of their first page."""
+        return self._key("archive", self.agent)
+
+    @property
+    def heat(self) -> str:
+        """Hash: ``<segment>:visits|interactions|visited`` counters of active segments."""
+        return self._key("heat", self.agent)
+
+    @property
+    def undigested(self) -> str:
+        """Hash: page id to segment id for mid-term pages no persona update has seen."""
+        return self._key("undigested", self.agent)
+
+    def facts(self, collection: str) -> str:
+        """Sorted set: ids of current facts of a collection by sequence (the bounded list)."""
+        return self._key("facts", self.agent, collection)
+
+    def past_facts(self, collection: str) -> str:
+        """Sorted set: ids of superseded and retired facts of a collection by sequence."""
+        return self._key("past", self.agent, collection)
+
+    def fact_texts(self, collection: str) -> str:
+        """Hash: digest of a current fact's normalised text to its id."""
+        return self._key("texts", self.agent, collection)
+
+    @property
+    def persona(self) -> str:
+        """Hash: ``user_profile/<name>``, ``user_traits/<dimension>``, ``agent_profile/<name>`` to JSON."""
+        return self._key("persona", self.agent)
+
+    @property
+    def persona_history(self) -> str:
+        """List: JSON of persona entries that newer ones replaced, oldest first."""
+        return self._key("history", self.agent)
+
+    def block(self, label: str) -> str:
+        """Hash: one working-context block of this agent."""
+        return self._key("block", self.agent, digest("block", label))
+
+    @property
+    def blocks(self) -> str:
+        """Hash: block tag to readable label, for this agent."""
+        return self._key("blocks", self.agent)

@@ -1,0 +1,182 @@
+"""Pages: one document for life. Tiers are a field of it, never a copy."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+
+from langgraph_memoryos import ids
+from langgraph_memoryos.records import Chain, Exchange, Page, Scope
+from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.keys import Keys, Namespace
+from langgraph_memoryos.text import index_text
+
+PAGE_FIELDS = ("json", "tier", "segment", "chain", "keywords", "sequence")
+_MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
+_EXPORT_BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageWritten:
+    """What a write did: ``status`` is new, same, changed or erased; ``queue_length`` counts the thread's queue."""
+
+    page: Page
+    status: str
+    queue_length: int
+
+
+def dialogue_text(page: Exchange) -> str:
+    """Return both sides of a page as they are embedded and searched, each with its speaker's name."""
+    sides = ((page.user_name or "user", page.query), (page.agent_name or "assistant", page.reply))
+    return "\n".join(f"{name}: {text}" for name, text in sides if text)
+
+
+def parse_page(values: Sequence[bytes | None]) -> Page | None:
+    """Build a page from ``PAGE_FIELDS`` values; ``None`` if the document is gone."""
+    if values[0] is None:
+        return None
+    content, tier, segment, chain, keywords, sequence = (value or b"" for value in values)
+    segment_id = segment.decode()
+    return Page.from_json(json.loads(content) | {
+        "tier": tier.decode(), "segment_id": "" if segment_id == "none" else segment_id, "chain_id": chain.decode(),
+        "keywords": json.loads(keywords or b"[]"), "sequence": int(sequence or 0),
+    })
+
+
+class PageStore:
+    """Recall storage and the short-term queues.
+
+    Order is arrival order (``sequence``). Every write is one atomic script. Writing needs two round trips and one
+    embedding, reading a queue one round trip.
+    """
+
+    def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._embedder = embedder
+
+    def write(self, scope: Scope, exchange: Exchange, *, revive: bool = False) -> PageWritten:
+        """Append an exchange to the thread's queue and to recall storage.
+
+        The page's id is made of user, agent, thread and first source id, so writing the same exchange again (retry,
+        replay, time travel) leaves one page; if its text differs the newer text replaces the older. An erased page
+        does not come back, unless ``revive`` says that this is a deliberate import.
+
+        Raises:
+            ValueError: if the exchange has no source id.
+        """
+        page = self._page(scope, exchange)
+        keys = self._namespace.keys(scope)
+        content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
+        content_digest = ids.digest(page.query, page.reply)
+        if self._client.hget(keys.page(page.page_id), "digest") == content_digest.encode():
+            vector = b""
+        else:
+            vector = self._embedder.embed_passages([dialogue_text(page)])[0].tobytes()
+        thread = keys.thread_tag(page.thread_id)
+        fields: list[Any] = [
+            "json", content, "user", keys.user, "agent", keys.agent, "thread", thread,
+            "said_at", page.said_at, "text", index_text(dialogue_text(page)), "vector", vector,
+        ]
+        status, sequence, length = scripts.run(
+            self._client, "write_page",
+            keys=[keys.page(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence, keys.erased,
+                  keys.threads, keys.agents],
+            args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
+                  json.dumps(scope.agent_id), "revive" if revive else "keep", *fields],
+        )
+        stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
+        return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
+
+    def _page(self, scope: Scope, exchange: Exchange) -> Page:
+        if not exchange.source_ids:
+            raise ValueError("an exchange needs at least one source id")
+        page_id = ids.page_id(
+            user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id,
+            source_id=exchange.source_ids[0],
+        )
+        return Page.from_json(exchange.to_json() | scope.to_json() | {"page_id": page_id})
+
+    def queue(self, scope: Scope, thread_id: str, *, limit: int = 1000) -> tuple[Page, ...]:
+        """Return the oldest ``limit`` pages of a thread's short-term queue, oldest first."""
+        keys = self._namespace.keys(scope)
+        return self._read(keys, keys.queue(thread_id), limit=limit)
+
+    def queue_length(self, scope: Scope, thread_id: str) -> int:
+        """Return how many pages a thread's short-term queue holds."""
+        return int(self._client.zcard(self._namespace.keys(scope).queue(thread_id)))
+
+    def queue_command(self, pipeline: Redis, scope: Scope, thread_id: str, *, limit: int = 1000) -> None:
+        """Queue the read of :meth:`queue` on a pipeline; parse its reply with :func:`parse_page`."""
+        keys = self._namespace.keys(scope)
+        _read_command(pipeline, keys, keys.queue(thread_id), limit=limit)
+
+    def threads(self, scope: Scope) -> dict[str, int]:
+        """Return the agent's threads with user, each with the length of its short-term queue."""
+        keys = self._namespace.keys(scope)
+        raw: Any = self._client.hvals(keys.threads)
+        names = sorted(json.loads(value) for value in raw)
+        pipeline = self._client.pipeline(transaction=False)
+        for name in names:
+            pipeline.zcard(keys.queue(name))
+        return dict(zip(names, pipeline.execute(), strict=True))
+
+    def get(self, scope: Scope, page_ids: Sequence[str]) -> tuple[Page, ...]:
+        """Return the pages that exist, in the order asked, in one round trip."""
+        if not page_ids:
+            return ()
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=False)
+        for page_id in page_ids:
+            pipeline.hmget(keys.page(page_id), PAGE_FIELDS)
+        return tuple(page for values in pipeline.execute() if (page := parse_page(values)))
+
+    def before(self, scope: Scope, page: Page) -> Page | None:
+        """Return the newest page of the same thread and agent written before ``page`` among the last 20, if any."""
+        keys = self._namespace.keys(scope)
+        earlier = self._read(keys, keys.log, highest=f"({page.sequence}", limit=20, newest_first=True)
+        return next(
+            (other for other in earlier if (other.thread_id, other.agent_id) == (page.thread_id, page.agent_id)), None,
+        )
+
+    def chain(self, scope: Scope, chain_id: str) -> Chain | None:
+        """Return a dialogue chain with its ``meta``."""
+        values: Any = self._client.hmget(self._namespace.keys(scope).chain(chain_id), ["meta", "last", "pages"])
+        if values[1] is None:
+            return None
+        meta, last, count = values
+        return Chain(chain_id=chain_id, meta=meta.decode(), last_page_id=last.decode(), page_count=int(count))
+
+    def count(self, user_id: str) -> int:
+        """Return how many pages the user has, over all agents."""
+        return int(self._client.zcard(self._namespace.keys(Scope(user_id=user_id, agent_id="")).log))
+
+    def iterate(self, user_id: str) -> Iterator[Page]:
+        """Yield every page of a user over all agents and tiers in order of arrival; safe while pages are added."""
+        keys = self._namespace.keys(Scope(user_id=user_id, agent_id=""))
+        lowest = "-inf"
+        while batch := self._read(keys, keys.log, lowest=lowest, limit=_EXPORT_BATCH):
+            yield from batch
+            lowest = f"({batch[-1].sequence}"
+
+    def _read(
+        self, keys: Keys, listing: str, *, lowest: str = "-inf", highest: str = "+inf", limit: int,
+        newest_first: bool = False,
+    ) -> tuple[Page, ...]:
+        rows = _read_command(
+            self._client, keys, listing, lowest=lowest, highest=highest, limit=limit, newest_first=newest_first,
+        )
+        return tuple(page for values in rows if (page := parse_page(values)))
+
+
+def _read_command(
+    client: Redis, keys: Keys, listing: str, *, lowest: str = "-inf", highest: str = "+inf", limit: int,
+    newest_first: bool = False,
+) -> Any:
+    direction = "down" if newest_first else "up"
+    return scripts.run(
+        client, "read_pages", keys=[listing], args=[keys.page(""), lowest, highest, limit, direction],
+    )

@@ -1,0 +1,42 @@
+-- Store a fact once; the same statement again refreshes it. Over the bound, the oldest current fact retires.
+-- KEYS: fact, facts, past, texts, sequence
+-- ARGV: fact id, text digest, said_at, capacity, fact key prefix, sources JSON, number of source page keys,
+--       source page keys ..., then field/value pairs
+-- Returns {status, fact id}; status is new, confirmed or gone (every source page was erased meanwhile).
+local id, said_at, capacity, prefix = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
+local sources = tonumber(ARGV[7])
+if sources > 0 then
+  local alive = false
+  for i = 8, 7 + sources do alive = alive or redis.call('EXISTS', ARGV[i]) == 1 end
+  if not alive then return {'gone', id} end
+end
+local current = redis.call('HGET', KEYS[4], ARGV[2])
+if current then
+  local key = prefix .. current
+  local before = tonumber(redis.call('HGET', key, 'confirmed_at') or '0')
+  if said_at > before then redis.call('HSET', key, 'confirmed_at', ARGV[3]) end
+  local merged, seen = cjson.decode(redis.call('HGET', key, 'sources')), {}
+  for _, page in ipairs(merged) do seen[page] = true end
+  for _, page in ipairs(cjson.decode(ARGV[6])) do
+    if not seen[page] then merged[#merged + 1] = page end
+  end
+  redis.call('HSET', key, 'sources', #merged > 0 and cjson.encode(merged) or '[]')
+  return {'confirmed', current}
+end
+if redis.call('EXISTS', KEYS[1]) == 1 then return {'past', id} end
+local fields = {}
+for i = 8 + sources, #ARGV do fields[#fields + 1] = ARGV[i] end
+local sequence = redis.call('INCR', KEYS[5])
+redis.call('HSET', KEYS[1], 'sequence', sequence, 'status', 'current', 'text_digest', ARGV[2], 'sources', ARGV[6],
+  'confirmed_at', ARGV[3], 'valid_from', ARGV[3], 'valid_to', '', 'superseded_by', '', unpack(fields))
+redis.call('ZADD', KEYS[2], sequence, id)
+redis.call('HSET', KEYS[4], ARGV[2], id)
+while redis.call('ZCARD', KEYS[2]) > capacity do
+  local oldest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
+  local key = prefix .. oldest[1]
+  redis.call('HDEL', KEYS[4], redis.call('HGET', key, 'text_digest'))
+  redis.call('HSET', key, 'status', 'retired')
+  redis.call('ZREM', KEYS[2], oldest[1])
+  redis.call('ZADD', KEYS[3], oldest[2], oldest[1])
+end
+return {'new', id}

@@ -1,0 +1,97 @@
+"""Search commands over our indexes, and their replies.
+
+RedisVL creates the indexes; its text query escapes characters that the index splits on, so identifiers and unspaced
+Chinese would not be found. Here a query is made of tokens that never need escaping (:mod:`langgraph_memoryos.text`)
+and of hashed tags, so no input can be a syntax error or reach another user. The dialect is always stated.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from langgraph_memoryos.stores.keys import Keys
+
+_DIALECT = ("DIALECT", 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """One row of a search reply.
+
+    Attributes:
+        document_id: Id after the key prefix.
+        relevance: BM25 for a text search, cosine similarity for a vector search; higher is nearer.
+        fields: The returned fields, as bytes.
+    """
+
+    document_id: str
+    relevance: float
+    fields: dict[str, bytes]
+
+
+def owner_filter(keys: Keys) -> str:
+    """Return the filter for one user and agent; every search begins with it."""
+    return f"@user:{{{keys.user}}} @agent:{{{keys.agent}}}"
+
+
+def mid_term_filter(keys: Keys, *, thread_id: str, segment_ids: Sequence[str] | None = None) -> str:
+    """Return the filter for pages a recall may find.
+
+    That is every page which is not archived and not in the queue of the asking thread (that one is read whole): mid-term
+    pages and pages still queued in other threads. With ``segment_ids``, mid-term pages only of those segments.
+    """
+    here = f"(@thread:{{{keys.thread_tag(thread_id)}}} @tier:{{short}})"
+    found = f"{owner_filter(keys)} -@tier:{{archived}} -{here}"
+    if segment_ids is None:
+        return found
+    return f"{found} @segment:{{{'|'.join((*segment_ids, 'none'))}}}"
+
+
+def vector_search(
+    index: str, within: str, vector: np.ndarray, *, count: int, fields: Sequence[str],
+) -> tuple[Any, ...]:
+    """Return an exact nearest-neighbour search; replies are read by :func:`vector_hits`."""
+    return (
+        "FT.SEARCH", index, f"({within})=>[KNN {count} @vector $vector AS distance]",
+        "PARAMS", 2, "vector", vector.tobytes(), "RETURN", len(fields) + 1, "distance", *fields,
+        "SORTBY", "distance", "LIMIT", 0, count, *_DIALECT,
+    )
+
+
+def text_search(
+    index: str, within: str, terms: Sequence[str], *, count: int, fields: Sequence[str], field: str = "text",
+) -> tuple[Any, ...]:
+    """Return a BM25 search for any of ``terms`` (at least one); replies are read by :func:`text_hits`."""
+    return (
+        "FT.SEARCH", index, f"{within} @{field}:({'|'.join(terms)})", "SCORER", "BM25STD", "WITHSCORES",
+        "RETURN", len(fields), *fields, "LIMIT", 0, count, *_DIALECT,
+    )
+
+
+def vector_hits(reply: Sequence[Any]) -> list[Hit]:
+    """Read a vector search; cosine distance becomes similarity."""
+    hits = []
+    for name, values in zip(reply[1::2], reply[2::2], strict=True):
+        fields = _fields(values)
+        hits.append(Hit(document_id=_document_id(name), relevance=1.0 - float(fields.pop("distance")), fields=fields))
+    return hits
+
+
+def text_hits(reply: Sequence[Any]) -> list[Hit]:
+    """Read a BM25 search."""
+    return [
+        Hit(document_id=_document_id(name), relevance=float(score), fields=_fields(values))
+        for name, score, values in zip(reply[1::3], reply[2::3], reply[3::3], strict=True)
+    ]
+
+
+def _document_id(name: bytes) -> str:
+    return name.rsplit(b":", 1)[-1].decode()
+
+
+def _fields(values: Sequence[bytes] | None) -> dict[str, bytes]:
+    # A document that expired between search and fetch comes back without fields.
+    values = values or ()
+    return {name.decode(): value for name, value in zip(values[::2], values[1::2], strict=True)}

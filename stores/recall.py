@@ -1,0 +1,246 @@
+"""One turn's reading of all three tiers.
+
+The three retrieve stages run side by side, and a stage on its own would cost a round trip each. So the first stage of
+a turn that asks sends one pipeline with every search of the turn, the others wait for it and take their part:
+single flight, as the embedder does for the query's vector. A recall costs two round trips to read (search, then the
+texts of the pages that were chosen) and one to record visits, whatever the length of the history.
+"""
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from redis import Redis
+
+from langgraph_memoryos.heat import f_score
+from langgraph_memoryos.records import Chain, Fact, Page, Persona, Scope, ScoredPage
+from langgraph_memoryos.settings import MemorySettings
+from langgraph_memoryos.stores import query as search
+from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.facts import FACT_FIELDS, parse_fact
+from langgraph_memoryos.stores.keys import Keys, Namespace
+from langgraph_memoryos.stores.pages import PAGE_FIELDS, PageStore, parse_page
+from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
+from langgraph_memoryos.stores.ranking import Candidate, Ranked, rank
+from langgraph_memoryos.text import keywords, query_tokens
+
+_LIGHT_FIELDS = ("sequence", "thread", "segment", "chain")
+_MAX_FLIGHTS = 256
+_QUERY_KEYWORDS = 12
+_PARTS = frozenset({"short_term", "mid_term", "long_term"})
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallRequest:
+    """What a turn asks: whose memory, from which thread, with which words; ``turn_id`` tells turns apart."""
+
+    scope: Scope
+    thread_id: str
+    query: str
+    turn_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MidTermRecall:
+    """Pages found outside the thread's queue, most relevant first, and the chains they belong to."""
+
+    pages: tuple[ScoredPage, ...] = ()
+    chains: tuple[Chain, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LongTermRecall:
+    """The whole persona, and the facts nearest to the query, nearest first."""
+
+    persona: Persona = field(default_factory=Persona)
+    user_facts: tuple[Fact, ...] = ()
+    agent_traits: tuple[Fact, ...] = ()
+
+
+@dataclass
+class _Flight:
+    """One pipeline of a turn and which parts of its replies have not been taken yet."""
+
+    replies: "Future[dict[str, Any]]" = field(default_factory=Future)
+    left: set[str] = field(default_factory=lambda: set(_PARTS))
+
+
+class RecallStore:
+    """Reads of one turn; thread-safe, bounded, never slower than asking Redis anew."""
+
+    def __init__(
+        self, client: Redis, *, namespace: Namespace, embedder: Embedder, settings: MemorySettings,
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._embedder = embedder
+        self._settings = settings
+        self._pages = PageStore(client, namespace=namespace, embedder=embedder)
+        self._personas = PersonaStore(client, namespace=namespace)
+        self._flights: OrderedDict[RecallRequest, _Flight] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
+        """Return all pages of the thread's short-term queue, oldest first."""
+        rows = self._take(request, "short_term")["queue"]
+        return tuple(page for values in rows if (page := parse_page(values)))
+
+    def mid_term(self, request: RecallRequest) -> MidTermRecall:
+        """Return the pages that answer the query best, by the setting ``retrieval``; none for a blank query."""
+        replies = self._take(request, "mid_term")
+        if "vector" not in replies:
+            return MidTermRecall()
+        ranked = self._two_stage(request, replies) if self._settings.retrieval == "two_stage" else _fused(replies)
+        return self._load(request.scope, ranked[: self._settings.top_pages], replies["chains"])
+
+    def long_term(self, request: RecallRequest) -> LongTermRecall:
+        """Return the persona and the nearest facts of the user knowledge base and the agent traits."""
+        replies = self._take(request, "long_term")
+        return LongTermRecall(
+            persona=parse_persona(replies["persona"]),
+            user_facts=_facts(replies.get("user_knowledge")), agent_traits=_facts(replies.get("agent_traits")),
+        )
+
+    def _take(self, request: RecallRequest, part: str) -> dict[str, Any]:
+        with self._lock:
+            flight = self._flights.get(request)
+            first = flight is None or part not in flight.left
+            if flight is None or first:
+                flight = self._flights[request] = _Flight()
+                while len(self._flights) > _MAX_FLIGHTS:
+                    self._flights.popitem(last=False)
+            flight.left.discard(part)
+            if not flight.left:
+                self._flights.pop(request, None)
+        if first:
+            self._fly(request, flight)
+        return flight.replies.result()
+
+    def _fly(self, request: RecallRequest, flight: _Flight) -> None:
+        try:
+            flight.replies.set_result(self._read(request))
+        except BaseException as error:
+            # A failed read is never handed to a later try.
+            with self._lock:
+                self._flights.pop(request, None)
+            flight.replies.set_exception(error)
+
+    def _read(self, request: RecallRequest) -> dict[str, Any]:
+        """Send the pipeline of a turn; the replies by name."""
+        keys = self._namespace.keys(request.scope)
+        pipeline = self._client.pipeline(transaction=False)
+        names = ["queue", "persona"]
+        self._pages.queue_command(pipeline, request.scope, request.thread_id)
+        self._personas.get_command(pipeline, request.scope)
+        found: dict[str, Any] = {"chains": {}}
+        if request.query.strip():
+            found["vector"] = self._embedder.embed_query(request.query)
+            for name, command in self._searches(keys, request, found["vector"]).items():
+                names.append(name)
+                pipeline.execute_command(*command)
+        return found | dict(zip(names, pipeline.execute(), strict=True))
+
+    def _searches(self, keys: Keys, request: RecallRequest, vector: np.ndarray) -> dict[str, tuple[Any, ...]]:
+        commands = {
+            collection: search.vector_search(
+                self._namespace.index("fact"),
+                f"{search.owner_filter(keys)} @collection:{{{collection}}} @status:{{current}}",
+                vector, count=count, fields=FACT_FIELDS,
+            )
+            for collection, count in (
+                ("user_knowledge", self._settings.top_facts), ("agent_traits", self._settings.top_agent_traits),
+            )
+            if count
+        }
+        if self._settings.retrieval == "two_stage":
+            return commands | {"segments": search.vector_search(
+                self._namespace.index("segment"), f"{search.owner_filter(keys)} @archived:{{no}}", vector,
+                count=self._settings.segment_capacity, fields=("json",),
+            )}
+        within = search.mid_term_filter(keys, thread_id=request.thread_id)
+        index, count = self._namespace.index("page"), self._settings.candidate_pages
+        commands["by_vector"] = search.vector_search(index, within, vector, count=count, fields=_LIGHT_FIELDS)
+        if terms := query_tokens(request.query):
+            commands["by_text"] = search.text_search(index, within, terms, count=count, fields=_LIGHT_FIELDS)
+        return commands
+
+    def _two_stage(self, request: RecallRequest, replies: dict[str, Any]) -> list[Ranked]:
+        """Top-m segments by F-score with the query, then top-k of their pages by similarity (paper, section 3.3)."""
+        keys = self._namespace.keys(request.scope)
+        chosen = self._best_segments(request.query, search.vector_hits(replies["segments"]))
+        within = search.mid_term_filter(keys, thread_id=request.thread_id, segment_ids=list(chosen))
+        hits = search.vector_hits(self._client.execute_command(*search.vector_search(
+            self._namespace.index("page"), within, replies["vector"], count=self._settings.top_pages,
+            fields=_LIGHT_FIELDS,
+        )))
+        replies["chains"] = {hit.document_id: hit.fields["chain"].decode() for hit in hits}
+        return [
+            Ranked(
+                page_id=hit.document_id, segment_id=hit.fields["segment"].decode(), relevance=hit.relevance,
+                parts={"semantic": hit.relevance, "segment": chosen.get(hit.fields["segment"].decode(), 0.0)},
+            )
+            for hit in hits
+        ]
+
+    def _best_segments(self, query: str, hits: Sequence[search.Hit]) -> dict[str, float]:
+        words = keywords(query, _QUERY_KEYWORDS)
+        scored = {
+            hit.document_id: f_score(
+                similarity=self._embedder.calibrated_similarity(hit.relevance), left_keywords=words,
+                right_keywords=tuple(json.loads(hit.fields["json"])["keywords"]),
+            )
+            for hit in hits
+        }
+        best = sorted(scored, key=lambda name: (-scored[name], name))[: self._settings.top_segments]
+        return {name: scored[name] for name in best}
+
+    def _load(self, scope: Scope, ranked: Sequence[Ranked], chains: dict[str, str]) -> MidTermRecall:
+        if not ranked:
+            return MidTermRecall()
+        keys = self._namespace.keys(scope)
+        chain_ids = list(dict.fromkeys(chain for item in ranked if (chain := chains.get(item.page_id))))
+        pipeline = self._client.pipeline(transaction=False)
+        for item in ranked:
+            pipeline.hmget(keys.page(item.page_id), PAGE_FIELDS)
+        for chain_id in chain_ids:
+            pipeline.hget(keys.chain(chain_id), "meta")
+        replies = pipeline.execute()
+        pages = [
+            ScoredPage(page=page, relevance=item.relevance, parts=item.parts)
+            for item, values in zip(ranked, replies, strict=False)
+            # The readable ids decide: a tag is only how a page was found.
+            if (page := parse_page(values)) and (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
+        ]
+        metas = zip(chain_ids, replies[len(ranked):], strict=True)
+        return MidTermRecall(
+            pages=tuple(pages),
+            chains=tuple(Chain(chain_id=name, meta=meta.decode()) for name, meta in metas if meta),
+        )
+
+
+def _fused(replies: dict[str, Any]) -> list[Ranked]:
+    by_vector = {hit.document_id: hit for hit in search.vector_hits(replies["by_vector"])}
+    by_text = {hit.document_id: hit for hit in search.text_hits(replies["by_text"])} if "by_text" in replies else {}
+    fields = {name: hit.fields for name, hit in (by_text | by_vector).items()}
+    replies["chains"] = {name: values["chain"].decode() for name, values in fields.items()}
+    return rank([
+        Candidate(
+            page_id=name, sequence=int(values["sequence"]), thread=values["thread"].decode(),
+            segment_id=values["segment"].decode(),
+            keyword_relevance=by_text[name].relevance if name in by_text else None,
+            similarity=by_vector[name].relevance if name in by_vector else None,
+        )
+        for name, values in fields.items()
+    ])
+
+
+def _facts(reply: Sequence[Any] | None) -> tuple[Fact, ...]:
+    if reply is None:
+        return ()
+    rows = [[hit.fields.get(name) for name in FACT_FIELDS] for hit in search.vector_hits(reply)]
+    return tuple(fact for row in rows if (fact := parse_fact(row)))

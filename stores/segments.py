@@ -1,0 +1,309 @@
+"""Mid-term memory: segments of pages, their counters, and which one a page joins."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from redis import Redis
+
+from langgraph_memoryos import ids
+from langgraph_memoryos.heat import f_score
+from langgraph_memoryos.records import Page, Record, Scope, Segment
+from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.keys import Keys, Namespace
+from langgraph_memoryos.stores.pages import PAGE_FIELDS, parse_page
+from langgraph_memoryos.text import index_text
+
+_VECTOR_PAGES = 64
+_COUNTERS = {"visits": "visits", "interactions": "interactions", "visited": "last_visit_at"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacedPage(Record):
+    """A page that left short-term memory: its chain and keywords, as an analyst judged them."""
+
+    page_id: str
+    chain_id: str
+    chain_meta: str
+    keywords: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SegmentText(Record):
+    """Title, summary and keywords that replace those of a segment."""
+
+    segment_id: str
+    title: str
+    summary: str
+    keywords: tuple[str, ...]
+
+
+@dataclass
+class _Candidate:
+    """A segment as assignment sees it: running mean vector and keywords."""
+
+    segment_id: str
+    vector: np.ndarray
+    keywords: tuple[str, ...]
+    pages: int
+
+    def absorb(self, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
+        """Take in a page that joined during this batch, so that the next page sees it."""
+        mean = self.vector * self.pages + vector
+        self.vector = mean / max(float(np.linalg.norm(mean)), 1e-9)
+        self.keywords = tuple(dict.fromkeys(self.keywords + keywords))
+        self.pages += 1
+
+
+class SegmentStore:
+    """Segments and heat counters of mid-term memory.
+
+    A page is in one segment at most: the move is one script that does nothing when the page has already left the
+    queue, so two processes that evict the same user place each page once. Counters live outside the indexed
+    documents and change by atomic increments.
+    """
+
+    def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._embedder = embedder
+
+    def assign(
+        self, scope: Scope, pages: Sequence[Page], placed: Sequence[PlacedPage], *, threshold: float, now: float,
+    ) -> tuple[str, ...]:
+        """Move pages from their queue into segments, in order (paper, section 3.2.1).
+
+        Each joins the active segment with the best F-score above ``threshold``, else opens one. Pages that another
+        process placed meanwhile, or that were erased, are skipped.
+
+        Returns:
+            The segments that got a page, in order of first touch.
+        """
+        keys = self._namespace.keys(scope)
+        vectors = self._vectors([keys.page(page.page_id) for page in pages])
+        candidates = self._candidates(keys)
+        touched: dict[str, None] = {}
+        for page, place, vector in zip(pages, placed, vectors, strict=True):
+            if vector is None:
+                continue
+            chosen = self._choose(candidates, vector, place.keywords, threshold)
+            segment_id = chosen.segment_id if chosen else ids.segment_id(page.page_id)
+            if self._move(keys, page, place, segment_id=segment_id, vector=vector, now=now) != b"assigned":
+                continue
+            touched[segment_id] = None
+            if chosen is None:
+                chosen = _Candidate(segment_id, np.zeros_like(vector), (), 0)
+                candidates.append(chosen)
+            chosen.absorb(vector, place.keywords)
+        return tuple(touched)
+
+    def _vectors(self, names: Sequence[str]) -> list[np.ndarray | None]:
+        pipeline = self._client.pipeline(transaction=False)
+        for name in names:
+            pipeline.hget(name, "vector")
+        return [np.frombuffer(raw, dtype=np.float32) if raw else None for raw in pipeline.execute()]
+
+    def _candidates(self, keys: Keys) -> list[_Candidate]:
+        known: Any = self._client.zrange(keys.segments, 0, -1)
+        pipeline = self._client.pipeline(transaction=False)
+        for raw in known:
+            pipeline.hmget(keys.segment(raw.decode()), ["json", "vector"])
+            pipeline.zcard(keys.segment_pages(raw.decode()))
+        replies = pipeline.execute() if known else []
+        return [
+            _Candidate(
+                raw.decode(), np.frombuffer(vector, dtype=np.float32), tuple(json.loads(content)["keywords"]), count,
+            )
+            for raw, (content, vector), count in zip(known, replies[::2], replies[1::2], strict=True) if content
+        ]
+
+    def _choose(
+        self, candidates: list[_Candidate], vector: np.ndarray, keywords: tuple[str, ...], threshold: float,
+    ) -> _Candidate | None:
+        if not candidates:
+            return None
+        cosines = np.stack([candidate.vector for candidate in candidates]) @ vector
+        scores = [
+            f_score(
+                similarity=self._embedder.calibrated_similarity(float(cosine)), left_keywords=candidate.keywords,
+                right_keywords=keywords,
+            )
+            for candidate, cosine in zip(candidates, cosines, strict=True)
+        ]
+        best = int(np.argmax(scores))
+        return candidates[best] if scores[best] > threshold else None
+
+    def _move(
+        self, keys: Keys, page: Page, place: PlacedPage, *, segment_id: str, vector: np.ndarray, now: float,
+    ) -> Any:
+        newborn = json.dumps({
+            "segment_id": segment_id, "user_id": page.user_id, "agent_id": page.agent_id, "title": "", "summary": "",
+            "keywords": list(place.keywords),
+        })
+        return scripts.run(
+            self._client, "assign_page",
+            keys=[keys.page(page.page_id), keys.queue(page.thread_id), keys.segment(segment_id),
+                  keys.segment_pages(segment_id), keys.segments, keys.archive, keys.heat, keys.undigested,
+                  keys.chain(place.chain_id)],
+            args=[page.page_id, segment_id, place.chain_id, place.chain_meta, json.dumps(place.keywords), now,
+                  page.said_at, keys.user, keys.agent, newborn, vector.tobytes()],
+        )
+
+    def get(self, scope: Scope, segment_ids: Sequence[str]) -> tuple[Segment, ...]:
+        """Return the segments that exist with their counters, in the order asked."""
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hgetall(keys.heat)
+        pipeline.hgetall(keys.undigested)
+        for segment_id in segment_ids:
+            pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at"])
+            pipeline.zcard(keys.segment_pages(segment_id))
+        heat, undigested, *rows = pipeline.execute()
+        waiting = list(undigested.values())
+        return tuple(
+            _parse_segment(values, count, heat, waiting.count(segment_id.encode()))
+            for segment_id, values, count in zip(segment_ids, rows[::2], rows[1::2], strict=True)
+            if values[0] is not None
+        )
+
+    def active(self, scope: Scope) -> tuple[Segment, ...]:
+        """Return all segments in mid-term search, oldest first; at most the segment capacity, two round trips."""
+        return self.get(scope, self._listed(self._namespace.keys(scope).segments))
+
+    def archived(self, scope: Scope) -> tuple[Segment, ...]:
+        """Return all segments that left mid-term search, oldest first."""
+        return self.get(scope, self._listed(self._namespace.keys(scope).archive))
+
+    def _listed(self, listing: str) -> list[str]:
+        names: Any = self._client.zrange(listing, 0, -1)
+        return [name.decode() for name in names]
+
+    def counters(self, scope: Scope) -> tuple[Segment, ...]:
+        """Return id and counters (no text) of all active segments, in one round trip."""
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.zrange(keys.segments, 0, -1)
+        pipeline.hgetall(keys.heat)
+        pipeline.hgetall(keys.undigested)
+        names, heat, undigested = pipeline.execute()
+        waiting: dict[bytes, int] = {}
+        for owner in undigested.values():
+            waiting[owner] = waiting.get(owner, 0) + 1
+        return tuple(
+            Segment(
+                segment_id=name.decode(), undigested=waiting.get(name, 0), **scope.to_json(),
+                **_counters(heat, name.decode()),
+            )
+            for name in names
+        )
+
+    def newest_pages(self, scope: Scope, segment_id: str, *, limit: int) -> tuple[Page, ...]:
+        """Return the newest ``limit`` pages of a segment, oldest first."""
+        keys = self._namespace.keys(scope)
+        rows = scripts.run(
+            self._client, "read_pages", keys=[keys.segment_pages(segment_id)],
+            args=[keys.page(""), "-inf", "+inf", limit, "down"],
+        )
+        return tuple(page for values in reversed(rows) if (page := parse_page(values)))
+
+    def undigested_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
+        """Return, per segment, pages that no persona update has seen, oldest first, ``limit`` pages over all."""
+        keys = self._namespace.keys(scope)
+        waiting: Any = self._client.hgetall(keys.undigested)
+        wanted = {segment_id.encode() for segment_id in segment_ids}
+        names = [page for page, owner in waiting.items() if owner in wanted]
+        pipeline = self._client.pipeline(transaction=False)
+        for name in names:
+            pipeline.hmget(keys.page(name.decode()), PAGE_FIELDS)
+        pages = sorted((page for row in pipeline.execute() if (page := parse_page(row))), key=lambda page: page.sequence)
+        found: dict[str, tuple[Page, ...]] = {}
+        for page in pages[:limit]:
+            found[page.segment_id] = (*found.get(page.segment_id, ()), page)
+        return found
+
+    def refresh(self, scope: Scope, texts: Sequence[SegmentText]) -> None:
+        """Replace title, summary and keywords, and make the vector anew from the pages (newest 64).
+
+        A segment that was erased meanwhile is skipped.
+        """
+        keys = self._namespace.keys(scope)
+        for text in texts:
+            vector = self._mean_vector(keys, text.segment_id)
+            if vector is None:
+                continue
+            content = json.dumps(text.to_json() | scope.to_json())
+            searchable = index_text(" ".join((text.title, text.summary, *text.keywords)))
+            scripts.run(
+                self._client, "refresh_segment", keys=[keys.segment(text.segment_id)],
+                args=[content, searchable, vector.tobytes()],
+            )
+
+    def _mean_vector(self, keys: Keys, segment_id: str) -> np.ndarray | None:
+        members: Any = self._client.zrange(keys.segment_pages(segment_id), -_VECTOR_PAGES, -1)
+        vectors = [vector for vector in self._vectors([keys.page(name.decode()) for name in members]) if vector is not None]
+        if not vectors:
+            return None
+        mean = np.mean(vectors, axis=0)
+        return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9), dtype=np.float32)
+
+    def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float) -> None:
+        """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip."""
+        if not segment_ids:
+            return
+        keys = self._namespace.keys(scope)
+        scripts.run(
+            self._client, "record_visits", keys=[keys.segments, keys.heat], args=[now, *dict.fromkeys(segment_ids)],
+        )
+
+    def archive(self, scope: Scope, segments: Sequence[Segment]) -> tuple[str, ...]:
+        """Take segments and their pages out of mid-term search.
+
+        A segment that was visited or grew since it was read, or that holds undigested pages, stays.
+
+        Returns:
+            Ids of the segments that were archived.
+        """
+        keys = self._namespace.keys(scope)
+        return tuple(
+            segment.segment_id for segment in segments
+            if scripts.run(
+                self._client, "archive_segment",
+                keys=[keys.segment(segment.segment_id), keys.segment_pages(segment.segment_id), keys.segments,
+                      keys.archive, keys.heat, keys.undigested],
+                args=[segment.segment_id, keys.page(""), segment.visits, segment.interactions],
+            )
+        )
+
+    def cool(self, scope: Scope, digested: Mapping[str, Sequence[str]]) -> None:
+        """Mark pages digested and reset ``l_interaction`` of their segments; ``n_visit`` stays (paper, section 3.2.2).
+
+        Args:
+            scope: Whose segments.
+            digested: Page ids per segment id.
+        """
+        keys = self._namespace.keys(scope)
+        for segment_id, page_ids in digested.items():
+            scripts.run(
+                self._client, "cool_segment", keys=[keys.segment_pages(segment_id), keys.heat, keys.undigested],
+                args=[segment_id, *page_ids],
+            )
+
+
+def _counters(heat: Mapping[bytes, bytes], segment_id: str) -> dict[str, Any]:
+    raw = {name: heat.get(f"{segment_id}:{field}".encode(), b"0") for field, name in _COUNTERS.items()}
+    return {
+        "visits": int(raw["visits"]), "interactions": int(raw["interactions"]),
+        "last_visit_at": float(raw["last_visit_at"]),
+    }
+
+
+def _parse_segment(values: Sequence[Any], count: int, heat: Mapping[bytes, bytes], undigested: int) -> Segment:
+    content, archived, created_at, updated_at = values
+    known = json.loads(content)
+    return Segment.from_json(known | _counters(heat, known["segment_id"]) | {
+        "page_count": count, "archived": archived == b"yes", "created_at": float(created_at or 0),
+        "updated_at": float(updated_at or 0), "undigested": undigested,
+    })
