@@ -75,7 +75,7 @@ class RedisConnection:
 
     Attributes:
         client: The client: thread-safe, RESP2, replies as bytes. A command whose connection was lost is sent
-            again, so what must not happen twice has to be written as an idempotent command or script. One that
+            again, so what must not happen twice has to be an idempotent command or script. One that
             timed out is not sent again.
         source: ``url`` or ``embedded``.
         address: URL without its password, or the path of the embedded server's socket.

@@ -3,7 +3,7 @@
 It is run by path (``python -I -S embedded_supervisor.py PLAN``) and imports the standard library only, so
 that it starts in some 30 ms, weighs a few megabytes and outlives the environment that started it.
 
-Four lock files in the data directory say who is alive; the kernel releases them at death, even by ``kill -9``:
+Four lock files in the data directory say who is alive; the kernel releases them at any death:
 
 * ``start.lock``: exclusive, held by a client while it looks for or starts a server;
 * ``clients.lock``: shared, held by every client as long as it needs the server;
