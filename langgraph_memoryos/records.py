@@ -205,6 +205,15 @@ class Persona(Record):
     user_traits: tuple[Trait, ...] = ()
     agent_profile: tuple[ProfileField, ...] = ()
 
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Build the persona and its entries."""
+        return cls(
+            user_profile=tuple(ProfileField.from_json(item) for item in values.get("user_profile", ())),
+            user_traits=tuple(Trait.from_json(item) for item in values.get("user_traits", ())),
+            agent_profile=tuple(ProfileField.from_json(item) for item in values.get("agent_profile", ())),
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredPage(Record):
@@ -219,3 +228,10 @@ class ScoredPage(Record):
     page: Page
     relevance: float
     parts: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Self:
+        """Build the scored page and its page."""
+        return cls(
+            page=Page.from_json(values["page"]), relevance=values["relevance"], parts=dict(values.get("parts", {})),
+        )

@@ -133,11 +133,11 @@ def redact_url(url: str) -> str:
     A password may contain ``/ @ # ?`` unescaped, so everything before the last ``@`` goes; a text without a
     scheme may be a password that landed in the wrong variable, so all of it goes.
     """
-    parts = _URL.fullmatch(url)
+    parts = _URL.fullmatch(_SECRET_OPTION.sub(rf"\1{HIDDEN}", url))
     if parts is None:
         return HIDDEN
     credentials = f"{HIDDEN}@" if parts["credentials"] else ""
-    return _SECRET_OPTION.sub(rf"\1{HIDDEN}", f"{parts['scheme']}{credentials}{parts['place']}")
+    return f"{parts['scheme']}{credentials}{parts['place']}"
 
 
 def describe_server(connection: RedisConnection) -> ServerDescription:

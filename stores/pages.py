@@ -91,6 +91,17 @@ class PageStore:
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 
+    def seen(self, scope: Scope, exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
+        """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip."""
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=False)
+        for exchange in exchanges:
+            page_id = self._page(scope, exchange).page_id
+            pipeline.exists(keys.page(page_id))
+            pipeline.sismember(keys.erased, page_id)
+        replies = pipeline.execute()
+        return tuple(bool(known or erased) for known, erased in zip(replies[::2], replies[1::2], strict=True))
+
     def _page(self, scope: Scope, exchange: Exchange) -> Page:
         if not exchange.source_ids:
             raise ValueError("an exchange needs at least one source id")

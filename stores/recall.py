@@ -9,7 +9,7 @@ texts of the pages that were chosen) and one to record visits, whatever the leng
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,6 +43,14 @@ class RecallRequest:
     thread_id: str
     query: str
     turn_id: str
+
+    @classmethod
+    def of(cls, scope: Mapping[str, str], query: str) -> "RecallRequest":
+        """Build a request from a graph's scope (``user_id``, ``agent_id``, ``thread_id``, ``turn_id``)."""
+        return cls(
+            scope=Scope(user_id=scope["user_id"], agent_id=scope["agent_id"]), thread_id=scope["thread_id"],
+            query=query, turn_id=scope["turn_id"],
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,241 @@
+"""What travels through the graphs: plain JSON and messages only, since checkpointers lose everything else.
+
+``messages`` is the conversation of the parent graph. Inside the memory subgraphs it is an ephemeral input: the first
+step reads what it needs, and the later checkpoints of the subgraph do not carry the conversation again.
+"""
+
+from typing import Annotated, Any
+
+from langchain_core.messages import AnyMessage
+from langgraph.channels import EphemeralValue
+from langgraph.graph.message import add_messages
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+Messages = Annotated[list[AnyMessage], add_messages, Field(description="The conversation; the newest message is last.")]
+TransientMessages = Annotated[
+    list[AnyMessage], EphemeralValue, Field(description="The conversation; the newest message is last."),
+]
+UserId = Annotated[str, Field(description="Whose memory to use, if the run's context or config does not say it.")]
+AgentId = Annotated[str, Field(description="Which agent is talking; each has its own memory of a user.")]
+
+
+class MemoryContext(BaseModel):
+    """Who is talking, given as the run's ``context``; any object or dict with these names works as well."""
+
+    model_config = ConfigDict(frozen=True)
+
+    user_id: str | None = Field(default=None, description="Whose memory to use.")
+    agent_id: str | None = Field(default=None, description="Which agent is talking; default: the memory's own.")
+    thread_id: str | None = Field(default=None, description="The conversation; default: the run's thread_id.")
+
+
+class ScopeState(TypedDict):
+    """Who and where, as one turn resolved it."""
+
+    user_id: str
+    agent_id: str
+    thread_id: str
+    turn_id: str
+
+
+class Usage(TypedDict):
+    """Model calls and tokens of one stretch of a turn, counted by the library itself."""
+
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+NO_USAGE = Usage(model_calls=0, input_tokens=0, output_tokens=0)
+
+
+def added_usage(first: Usage | None, second: Usage) -> Usage:
+    """Return the sum of two usages; ``None`` counts as nothing."""
+    before = first or NO_USAGE
+    return Usage(
+        model_calls=before["model_calls"] + second["model_calls"],
+        input_tokens=before["input_tokens"] + second["input_tokens"],
+        output_tokens=before["output_tokens"] + second["output_tokens"],
+    )
+
+
+class RecalledMemory(TypedDict):
+    """What a recall hands to an agent.
+
+    Attributes:
+        text: Mid- and long-term memory as one section for a system prompt; empty when nothing is known.
+        tokens: Estimated tokens of ``text``, never above ``max_memory_tokens``.
+        short_term: Pages of the thread's short-term queue, oldest first.
+        mid_term: Recalled pages inside the budget, oldest first, each with ``relevance`` and its ``parts``.
+        user_facts: Recalled facts about the user.
+        agent_traits: Recalled facts about the agent.
+        persona: User profile, user traits and agent profile.
+    """
+
+    text: str
+    tokens: int
+    short_term: list[dict[str, Any]]
+    mid_term: list[dict[str, Any]]
+    user_facts: list[dict[str, Any]]
+    agent_traits: list[dict[str, Any]]
+    persona: dict[str, Any]
+
+
+class Remembered(TypedDict, total=False):
+    """What a remember did, for the stream and the state.
+
+    Attributes:
+        page_id: The page that was written, absent if there was nothing to write.
+        status: ``new``, ``same`` (written before), ``changed`` (other reply) or ``erased``.
+        queue_length: Pages in the thread's short-term queue after the write.
+        moved_pages: Pages that moved to mid-term memory.
+        touched_segments: Segments that got a page.
+        archived_segments: Segments that left mid-term search.
+        digested_segments: Segments that updated the persona.
+        facts: Facts stored or confirmed.
+        failure: Why maintenance stopped early (memory is unchanged by the failed step; the next turn tries again).
+        usage: Model calls of maintenance, the reply not included.
+    """
+
+    page_id: str
+    status: str
+    queue_length: int
+    moved_pages: int
+    touched_segments: list[str]
+    archived_segments: list[str]
+    digested_segments: list[str]
+    facts: int
+    failure: str
+    usage: Usage
+
+
+class Identified(TypedDict, total=False):
+    """Ids that may come by state instead of context or config."""
+
+    user_id: UserId
+    agent_id: AgentId
+    thread_id: Annotated[str, Field(description="The conversation, if the run has no thread_id.")]
+
+
+class RecallInput(Identified, total=False):
+    """Input of ``recall``: the conversation so far."""
+
+    messages: TransientMessages
+
+
+class RecallOutput(TypedDict, total=False):
+    """Output of ``recall``."""
+
+    memory: RecalledMemory
+
+
+class RecallState(RecallInput, RecallOutput, total=False):
+    """Channels of ``recall``."""
+
+    scope: ScopeState
+    query: str
+    short_term: list[dict[str, Any]]
+    mid_term: dict[str, Any]
+    long_term: dict[str, Any]
+
+
+class RememberInput(Identified, total=False):
+    """Input of ``remember``: the conversation with the newest reply."""
+
+    messages: TransientMessages
+    said_at: Annotated[
+        float | None, Field(description="When it was said, in seconds since the epoch (UTC); default: now."),
+    ]
+
+
+class RememberOutput(TypedDict, total=False):
+    """Output of ``remember``."""
+
+    remembered: Remembered
+
+
+class MaintenanceState(TypedDict, total=False):
+    """Channels of eviction and promotion, shared by ``remember`` and ``consolidate``.
+
+    Attributes:
+        scope: Whose memory; ``thread_id`` names the queue that is being emptied.
+        overflow: Pages to move, oldest first.
+        previous: The page before them in their thread, or ``None``.
+        chain: The chain of ``previous``, or ``None``.
+        analyses: What the analyst said of each page in ``overflow``.
+        touched: Segments that got a page, with their newest pages, for the summary.
+        summaries: New texts of the touched segments.
+        due: Ids of segments that must be digested before they can be archived.
+        hot: Segments to digest, with their undigested pages.
+        known: Persona and current facts that the digest may confirm or supersede.
+        digest: What the analyst learnt.
+        eviction_rounds: How often cold segments were looked for in this run.
+        remembered: The report so far.
+        failure: Why the last thinking step gave up, or empty.
+    """
+
+    scope: ScopeState
+    overflow: list[dict[str, Any]]
+    previous: dict[str, Any] | None
+    chain: dict[str, Any] | None
+    analyses: list[dict[str, Any]]
+    touched: list[dict[str, Any]]
+    summaries: list[dict[str, Any]]
+    due: list[str]
+    hot: list[dict[str, Any]]
+    known: dict[str, Any]
+    digest: dict[str, Any]
+    eviction_rounds: int
+    remembered: Remembered
+    failure: str
+
+
+class RememberState(RememberInput, MaintenanceState, total=False):
+    """Channels of ``remember``."""
+
+
+class ConsolidateInput(Identified, total=False):
+    """Input of ``consolidate``."""
+
+    drain: Annotated[bool, Field(description="Also empty short-term queues that are below capacity.")]
+
+
+class ConsolidateState(ConsolidateInput, MaintenanceState, total=False):
+    """Channels of ``consolidate``.
+
+    Attributes:
+        queue: Thread whose queue is emptied next, or empty when there is none.
+        seen: Threads that made no progress and are left alone.
+    """
+
+    queue: str
+    seen: list[str]
+
+
+class ChatInput(Identified, total=False):
+    """Input of ``chat``: the user's new message."""
+
+    messages: Messages
+
+
+class ChatState(ChatInput, total=False):
+    """Channels of ``chat``.
+
+    Attributes:
+        memory: What was recalled for this turn.
+        remembered: What was stored after it.
+        reply_usage: Model calls and tokens of the reply.
+    """
+
+    memory: RecalledMemory
+    remembered: Remembered
+    reply_usage: Usage
+
+
+class MemoryState(TypedDict, total=False):
+    """State for your own graph: the conversation, and the two keys that ``recall`` and ``remember`` fill."""
+
+    messages: Messages
+    memory: RecalledMemory
+    remembered: Remembered

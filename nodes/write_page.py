@@ -1,0 +1,70 @@
+"""Step ``write_page``: what was just said becomes a page, before anything else can fail."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
+
+from langgraph_memoryos.dialogue import exchanges_from_messages
+from langgraph_memoryos.identity import resolve_scope
+from langgraph_memoryos.records import Exchange, Scope
+from langgraph_memoryos.state import NO_USAGE, Remembered, RememberInput, ScopeState
+from langgraph_memoryos.stores.pages import PageStore, PageWritten
+
+
+class WritePageUpdate(TypedDict):
+    """Scope of the turn and the report of the write."""
+
+    scope: ScopeState
+    remembered: Remembered
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritePage:
+    """Write the newest exchange, and exchanges before it that never arrived (a run that was broken off).
+
+    No model is called. The same conversation again writes nothing.
+
+    Raises:
+        IdentityError: if no user id is given.
+    """
+
+    store: PageStore
+    default_agent: str
+    clock: Callable[[], float]
+    max_catch_up: int = 20
+
+    def __call__(self, state: RememberInput, config: RunnableConfig) -> WritePageUpdate:
+        """Return what was written."""
+        scope, thread_id = resolve_scope(
+            state=state, context=get_runtime().context, configurable=config.get("configurable", {}),
+            default_agent=self.default_agent,
+        )
+        said_at = state.get("said_at")
+        exchanges = exchanges_from_messages(
+            state.get("messages") or [], thread_id=thread_id, said_at=self.clock() if said_at is None else said_at,
+        )
+        written = [self.store.write(scope, exchange) for exchange in self._missing(scope, exchanges)]
+        return WritePageUpdate(
+            scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
+            remembered=_report(written[-1] if written else None),
+        )
+
+    def _missing(self, scope: Scope, exchanges: list[Exchange]) -> list[Exchange]:
+        """Return the newest exchange, and before it those up to the first one that memory has seen."""
+        recent = exchanges[-self.max_catch_up :]
+        if len(recent) < 2:  # noqa: PLR2004
+            return recent
+        seen = self.store.seen(scope, recent[:-1])
+        last_seen = max((position for position, known in enumerate(seen) if known), default=-1)
+        return recent[last_seen + 1 :]
+
+
+def _report(written: PageWritten | None) -> Remembered:
+    if written is None:
+        return Remembered(usage=NO_USAGE)
+    return Remembered(
+        page_id=written.page.page_id, status=written.status, queue_length=written.queue_length, usage=NO_USAGE,
+    )
