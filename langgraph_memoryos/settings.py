@@ -74,6 +74,10 @@ class MemorySettings(BaseModel):
     max_memory_tokens: int = Field(
         default=2000, ge=100, description="Estimated tokens of recalled mid- and long-term memory in a prompt, at most.",
     )
+    max_short_term_tokens: int = Field(
+        default=4000, ge=100,
+        description="Estimated tokens of the short-term queue in a prompt, at most; the newest pages are kept.",
+    )
     after_promotion: Literal["cool", "archive"] = Field(
         default="cool", description="What becomes of a promoted segment: it cools, or leaves mid-term search.",
     )

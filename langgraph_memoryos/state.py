@@ -25,9 +25,9 @@ class MemoryContext(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    user_id: str | None = Field(default=None, description="Whose memory to use.")
-    agent_id: str | None = Field(default=None, description="Which agent is talking; default: the memory's own.")
-    thread_id: str | None = Field(default=None, description="The conversation; default: the run's thread_id.")
+    user_id: str | int | None = Field(default=None, description="Whose memory to use.")
+    agent_id: str | int | None = Field(default=None, description="Which agent is talking; default: the memory's own.")
+    thread_id: str | int | None = Field(default=None, description="The conversation; default: the run's thread_id.")
 
 
 class ScopeState(TypedDict):
@@ -147,6 +147,9 @@ class RememberInput(Identified, total=False):
     said_at: Annotated[
         float | None, Field(description="When it was said, in seconds since the epoch (UTC); default: now."),
     ]
+    exchanges: Annotated[
+        list[dict[str, Any]], EphemeralValue, Field(description="Exchanges to import instead of messages."),
+    ]
 
 
 class RememberOutput(TypedDict, total=False):
@@ -206,11 +209,11 @@ class ConsolidateState(ConsolidateInput, MaintenanceState, total=False):
 
     Attributes:
         queue: Thread whose queue is emptied next, or empty when there is none.
-        seen: Threads that made no progress and are left alone.
+        lengths: Length of each queue when it was chosen last.
     """
 
     queue: str
-    seen: list[str]
+    lengths: dict[str, int]
 
 
 class ChatInput(Identified, total=False):

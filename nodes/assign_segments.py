@@ -31,11 +31,15 @@ class AssignSegmentsUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class AssignSegments:
-    """Move each page into the best segment above theta, or a new one (paper, section 3.2.1, equations 1 to 3)."""
+    """Move each page into the best segment above theta, or a new one (paper, section 3.2.1, equations 1 to 3).
+
+    Segments whose summary an earlier run could not refresh are handed on as well.
+    """
 
     store: SegmentStore
     threshold: float
     refresh_pages: int
+    max_summaries: int = 20
     clock: Callable[[], float]
 
     def __call__(self, state: AssignSegmentsInput) -> AssignSegmentsUpdate:
@@ -45,6 +49,7 @@ class AssignSegments:
         analyses = [PageAnalysis.from_json(analysis) for analysis in state["analyses"]]
         placed = place_in_chains(pages, analyses, previous_chain=(state.get("previous") or {}).get("chain_id", ""))
         touched = self.store.assign(scope, pages, placed, threshold=self.threshold, now=self.clock())
+        stale = self.store.stale(scope, limit=self.max_summaries)
         before = state["remembered"]
         return AssignSegmentsUpdate(
             touched=[
@@ -52,7 +57,7 @@ class AssignSegments:
                     page.to_json()
                     for page in self.store.newest_pages(scope, segment.segment_id, limit=self.refresh_pages)
                 ]}
-                for segment in self.store.get(scope, touched)
+                for segment in self.store.get(scope, tuple(dict.fromkeys((*touched, *stale)))[: self.max_summaries])
             ],
             remembered=Remembered(**before | {
                 "moved_pages": before.get("moved_pages", 0) + len(pages),

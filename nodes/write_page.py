@@ -42,6 +42,8 @@ class WritePage:
             state=state, context=get_runtime().context, configurable=config.get("configurable", {}),
             default_agent=self.default_agent,
         )
+        if imported := state.get("exchanges"):
+            return self._import(scope, [Exchange.from_json(exchange) for exchange in imported])
         said_at = state.get("said_at")
         exchanges = exchanges_from_messages(
             state.get("messages") or [], thread_id=thread_id, said_at=self.clock() if said_at is None else said_at,
@@ -50,6 +52,16 @@ class WritePage:
         return WritePageUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
             remembered=_report(written[-1] if written else None),
+        )
+
+    def _import(self, scope: Scope, exchanges: list[Exchange]) -> WritePageUpdate:
+        """Write exchanges of one thread that were given directly; what was erased before may come back."""
+        written = [self.store.write(scope, exchange, revive=True) for exchange in exchanges]
+        return WritePageUpdate(
+            scope=ScopeState(
+                user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchanges[-1].thread_id, turn_id="",
+            ),
+            remembered=_report(written[-1]),
         )
 
     def _missing(self, scope: Scope, exchanges: list[Exchange]) -> list[Exchange]:

@@ -1,5 +1,5 @@
 -- Move one page from its short-term queue into a segment: copy first, delete last, all or nothing.
--- KEYS: page, queue, segment, segment members, segments, archive, heat, undigested, chain
+-- KEYS: page, queue, segment, segment members, segments, archive, heat, undigested, chain, stale
 -- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at, user tag, agent tag,
 --       segment JSON for a new segment, vector for a new segment
 -- Returns 'assigned', 'already' (another process was first) or 'gone' (erased meanwhile).
@@ -29,6 +29,7 @@ redis.call('HINCRBY', KEYS[7], segment_id .. ':interactions', 1)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visits', 0)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visited', ARGV[6])
 redis.call('HSET', KEYS[8], page_id, segment_id)
+redis.call('SADD', KEYS[10], segment_id)
 if redis.call('HGET', KEYS[9], 'last') ~= page_id then
   redis.call('HINCRBY', KEYS[9], 'pages', 1)
 end

@@ -142,6 +142,11 @@ class Keys:
         """Hash: page id to segment id for mid-term pages no persona update has seen."""
         return self._key("undigested", self.agent)
 
+    @property
+    def stale(self) -> str:
+        """Set: ids of segments whose summary does not tell of all their pages yet."""
+        return self._key("stale", self.agent)
+
     def facts(self, collection: str) -> str:
         """Sorted set: ids of current facts of a collection by sequence (the bounded list)."""
         return self._key("facts", self.agent, collection)

@@ -1,5 +1,6 @@
 -- Replace title, summary, keywords and vector of a segment that still exists.
--- KEYS: segment; ARGV: JSON, text, vector
+-- KEYS: segment, stale; ARGV: segment id, JSON, text, vector
+redis.call('SREM', KEYS[2], ARGV[1])
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[1], 'json', ARGV[1], 'text', ARGV[2], 'vector', ARGV[3])
+redis.call('HSET', KEYS[1], 'json', ARGV[2], 'text', ARGV[3], 'vector', ARGV[4])
 return 1

@@ -15,7 +15,7 @@ from redisvl.index import SearchIndex
 from redisvl.schema import IndexSchema
 
 from langgraph_memoryos.errors import EmbedderMismatchError, SchemaMismatchError
-from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.embedder import BackgroundSimilarity, Embedder
 from langgraph_memoryos.stores.keys import Namespace
 
 SCHEMA_VERSION = 1
@@ -76,6 +76,7 @@ def setup(client: Redis, *, namespace: Namespace, embedder: Embedder) -> IndexOr
     if origin is None:
         origin = _record_origin(client, namespace=namespace, embedder=embedder)
     _check(origin, embedder)
+    embedder.background = BackgroundSimilarity(mean=origin.background_mean, spread=origin.background_spread)
     for kind in KINDS:
         _create_index(client, index_schema(kind, namespace=namespace, dimensions=embedder.dimensions))
     return origin

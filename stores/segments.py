@@ -147,7 +147,7 @@ class SegmentStore:
             self._client, "assign_page",
             keys=[keys.page(page.page_id), keys.queue(page.thread_id), keys.segment(segment_id),
                   keys.segment_pages(segment_id), keys.segments, keys.archive, keys.heat, keys.undigested,
-                  keys.chain(place.chain_id)],
+                  keys.chain(place.chain_id), keys.stale],
             args=[page.page_id, segment_id, place.chain_id, place.chain_meta, json.dumps(place.keywords), now,
                   page.said_at, keys.user, keys.agent, newborn, vector.tobytes()],
         )
@@ -200,6 +200,11 @@ class SegmentStore:
             for name in names
         )
 
+    def stale(self, scope: Scope, *, limit: int) -> tuple[str, ...]:
+        """Return up to ``limit`` ids of segments that pages joined since their summary was made."""
+        found: Any = self._client.srandmember(self._namespace.keys(scope).stale, limit)
+        return tuple(sorted(name.decode() for name in found))
+
     def newest_pages(self, scope: Scope, segment_id: str, *, limit: int) -> tuple[Page, ...]:
         """Return the newest ``limit`` pages of a segment, oldest first."""
         keys = self._namespace.keys(scope)
@@ -237,8 +242,8 @@ class SegmentStore:
             content = json.dumps(text.to_json() | scope.to_json())
             searchable = index_text(" ".join((text.title, text.summary, *text.keywords)))
             scripts.run(
-                self._client, "refresh_segment", keys=[keys.segment(text.segment_id)],
-                args=[content, searchable, vector.tobytes()],
+                self._client, "refresh_segment", keys=[keys.segment(text.segment_id), keys.stale],
+                args=[text.segment_id, content, searchable, vector.tobytes()],
             )
 
     def _mean_vector(self, keys: Keys, segment_id: str) -> np.ndarray | None:

@@ -1,0 +1,63 @@
+"""Step ``choose_queue``: which short-term queue a consolidation empties next."""
+
+from dataclasses import dataclass
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.runtime import get_runtime
+from typing_extensions import TypedDict
+
+from langgraph_memoryos.identity import resolve_scope
+from langgraph_memoryos.state import NO_USAGE, ConsolidateInput, Remembered, ScopeState
+from langgraph_memoryos.stores.pages import PageStore
+
+
+class ChooseQueueInput(ConsolidateInput, total=False):
+    """Whose queues, and how far the run is."""
+
+    queue: str
+    lengths: dict[str, int]
+    remembered: Remembered
+
+
+class ChooseQueueUpdate(TypedDict):
+    """The chosen queue, or none."""
+
+    scope: ScopeState
+    queue: str
+    lengths: dict[str, int]
+    eviction_rounds: int
+    remembered: Remembered
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseQueue:
+    """Choose a thread whose queue is over capacity (with ``drain``: not empty); one that did not shrink is left alone.
+
+    Raises:
+        IdentityError: if no user id is given.
+    """
+
+    store: PageStore
+    default_agent: str
+    capacity: int
+
+    def __call__(self, state: ChooseQueueInput, config: RunnableConfig) -> ChooseQueueUpdate:
+        """Return the next queue."""
+        scope, _ = resolve_scope(
+            state=state, context=get_runtime().context,
+            configurable={**config.get("configurable", {}), "thread_id": "consolidate"},
+            default_agent=self.default_agent,
+        )
+        limit = 0 if state.get("drain") else self.capacity
+        tried = state.get("lengths") or {}
+        lengths = self.store.threads(scope)
+        chosen = next(
+            (name for name, length in lengths.items() if length > limit and length < tried.get(name, length + 1)), "",
+        )
+        return ChooseQueueUpdate(
+            scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=chosen, turn_id=""),
+            queue=chosen,
+            lengths=tried | ({chosen: lengths[chosen]} if chosen else {}),
+            eviction_rounds=0,
+            remembered=state.get("remembered") or Remembered(usage=NO_USAGE),
+        )

@@ -1,0 +1,42 @@
+"""Routes: questions that decide which step comes next."""
+
+from collections.abc import Callable
+from typing import Any
+
+from langgraph_memoryos.state import ConsolidateState, MaintenanceState, RememberState
+
+_MAX_EVICTION_ROUNDS = 2
+
+
+def short_term_is_full(capacity: int) -> Callable[[RememberState], bool]:
+    """Return the question whether the thread's queue holds more pages than ``capacity``."""
+
+    def route(state: RememberState) -> bool:
+        return state["remembered"].get("queue_length", 0) > capacity
+
+    return route
+
+
+def thinking_failed(state: MaintenanceState) -> bool:
+    """Whether the step before could not think; then the run ends and memory stays as it is."""
+    return bool(state.get("failure"))
+
+
+def has_hot_segments(state: MaintenanceState) -> bool:
+    """Whether any segment is to be digested."""
+    return bool(state.get("hot"))
+
+
+def still_over_capacity(state: MaintenanceState) -> bool:
+    """Whether segments were due for eviction and have been digested since, so that they can leave now."""
+    return bool(state.get("due")) and state.get("eviction_rounds", 0) < _MAX_EVICTION_ROUNDS
+
+
+def has_queue(state: ConsolidateState) -> bool:
+    """Whether a short-term queue is to be emptied."""
+    return bool(state.get("queue"))
+
+
+def nothing(_state: ConsolidateState) -> dict[str, Any]:
+    """Change nothing: the place where a queue is done and the next is chosen."""
+    return {}
