@@ -24,8 +24,8 @@ Vector = NDArray[np.float32]
 DistanceMetric = Literal["COSINE", "L2", "IP"]
 
 MAX_CHARACTERS = 2_000
-"""Characters of a text that are embedded. About the 512 tokens that small encoders were trained on in English,
-and at most 8,000 tokens in any script, which is below the limit of the hosted embedding models."""
+"""Characters of a text that are embedded: in English about the 512 tokens that small encoders were trained
+on, in any script at most some 8,000 tokens, which is the limit of the hosted embedding models."""
 
 EMPTY_TEXT = "-"
 """What is embedded in place of a text with nothing but white space; hosted models refuse empty input."""
@@ -45,7 +45,7 @@ UNRELATED_TEXTS = (
     "The goalkeeper saved a penalty in the last minute.",
     "我昨天在图书馆借了三本历史书。",
     "地铁二号线今天因为检修停运。",
-    "这种药饭后吃，一天两次。",
+    "这种药应该饭后服用。",
     "他养了一只会说话的鹦鹉。",
     "El volcán entró en erupción durante la madrugada.",
     "Necesito renovar el pasaporte antes de agosto.",
@@ -87,9 +87,9 @@ class BackgroundSimilarity:
 class Embedder:
     """Unit vectors from any LangChain ``Embeddings``; safe to share between threads.
 
-    Nothing is called at construction: the dimension is learnt from the first vector, the background similarity
-    is measured when it is first asked for. Errors of the wrapped model (network, quota) pass through
-    unchanged, because retrying belongs to the graph.
+    Nothing is called at construction: the dimension is learnt from the first vector, the background
+    similarity is measured when it is first asked for. Errors of the wrapped model (network, quota) pass
+    through unchanged, because retrying belongs to the graph.
 
     Args:
         embeddings: The model. ``embed_query`` serves searches, ``embed_documents`` everything stored.
@@ -154,7 +154,7 @@ class Embedder:
             self._guard_against_fork()
             with self._background_lock:
                 if self._background is None:
-                    self._background = self._measured_background()
+                    self._background = self.measure_background()
         return self._background
 
     @background.setter
@@ -216,6 +216,23 @@ class Embedder:
         """
         return self.background.calibrate(cosine)
 
+    def measure_background(self, texts: Sequence[str] = UNRELATED_TEXTS) -> BackgroundSimilarity:
+        """Measure how similar unrelated texts look, over all pairs, without taking the result over.
+
+        The bundled sentences suit most models. Where all memories are in one language for which the model
+        sees little difference (Chinese with multilingual-e5), measure on unrelated texts in that language and
+        give the result as ``background``.
+
+        Args:
+            texts: At least three texts that have nothing to do with each other.
+        """
+        if len(texts) < 3:  # noqa: PLR2004 - fewer have no spread
+            raise ValueError("The background needs at least three unrelated texts.")
+        vectors = self.embed_passages(texts)
+        cosines = (vectors @ vectors.T)[np.triu_indices(len(vectors), k=1)]
+        # A model that cannot tell any two texts apart would make the mean 1 and the calibration undefined.
+        return BackgroundSimilarity(mean=min(float(cosines.mean()), 0.99), spread=float(cosines.std()))
+
     def _start_in_this_process(self) -> None:
         self._pid = os.getpid()
         self._lock = threading.Lock()
@@ -249,7 +266,7 @@ class Embedder:
             self._count(1)
             vector = self._unit_rows([self._embeddings.embed_query(text)], rows=1)[0]
             vector.setflags(write=False)
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - told to every waiting thread, raised again by result()
             with self._lock:
                 if self._queries.get(text) is future:
                     del self._queries[text]
@@ -289,13 +306,6 @@ class Embedder:
         self._dimensions = columns
         return matrix
 
-    def _measured_background(self) -> BackgroundSimilarity:
-        vectors = self.embed_passages(UNRELATED_TEXTS)
-        pairs = np.triu_indices(len(vectors), k=1)
-        cosines = (vectors @ vectors.T)[pairs]
-        # A model that cannot tell any two texts apart would make the mean 1 and the calibration undefined.
-        return BackgroundSimilarity(mean=min(float(cosines.mean()), 0.99), spread=float(cosines.std()))
-
 
 def similarity_from_distance(distance: float, metric: DistanceMetric) -> float:
     """Turn a distance of the search module between *unit* vectors into a similarity in [0, 1].
@@ -323,6 +333,6 @@ def _derived_name(embeddings: Embeddings) -> str:
 
 
 def _without_broken_characters(text: str) -> str:
-    """Join surrogate pairs, replace lone surrogates by U+FFFD, and NUL (which C embedders stop at) by a space."""
+    """Join surrogate pairs, replace lone ones by U+FFFD, and NUL (where C embedders stop) by a space."""
     repaired = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return repaired.replace("\0", " ")
