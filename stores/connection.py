@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, cast
+from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 import redis
@@ -20,6 +20,12 @@ from redis.credentials import UsernamePasswordCredentialProvider
 from redis.retry import Retry
 
 from langgraph_memoryos.errors import RedisUnavailableError, SearchUnavailableError
+from langgraph_memoryos.stores.server_facts import (
+    ServerFacts,
+    read_server_facts,
+    readable_version,
+    search_version,
+)
 
 URL_VARIABLE = "REDIS_URL"
 OLDEST_SEARCH_VERSION = 21000
@@ -30,7 +36,6 @@ HOW_TO_GET_SEARCH = (
     "use Redis 8 or Redis Stack 7.4, or unset REDIS_URL and install the embedded one "
     'with `pip install "langgraph-memoryos[embedded]"`'
 )
-UNKNOWN = "unknown"
 
 _URL = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<credentials>.*@)?(?P<place>.*)", re.IGNORECASE | re.DOTALL
@@ -44,26 +49,16 @@ _DEFAULTS: dict[str, Any] = {
 }
 
 
-class ServerDescription(TypedDict):
-    """What :func:`describe_server` finds out; ``unknown`` where the server does not tell.
+class ServerDescription(ServerFacts):
+    """What :func:`describe_server` finds out: the facts the server tells, and where it is.
 
     Attributes:
         source: ``url`` or ``embedded``.
         address: URL without its password, or the path of the socket.
-        data_dir: Directory of the embedded server's data, or where the server says it keeps its own.
-        server: Name and version, as ``redis 7.4.1``.
-        search: Version of the query engine, as ``2.10.5``.
-        search_on_timeout: What a slow search does; anything but ``fail`` loses results silently.
-        persistence: ``append-only file``, ``snapshots``, ``none``.
     """
 
     source: str
     address: str
-    data_dir: str
-    server: str
-    search: str
-    search_on_timeout: str
-    persistence: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,29 +137,10 @@ def redact_url(url: str) -> str:
 
 def describe_server(connection: RedisConnection) -> ServerDescription:
     """Describe the server for a person; what the server refuses to tell is ``unknown``."""
-    client = connection.client
-    hello, info = _hello(client), _info(client)
-    return ServerDescription(
-        source=connection.source,
-        address=connection.address,
-        data_dir=str(connection.data_dir or _setting(client, "CONFIG", "GET", "dir")),
-        server=_server_name(hello, info),
-        search=_readable(search_version(client)),
-        search_on_timeout=_setting(client, "FT.CONFIG", "GET", "ON_TIMEOUT"),
-        persistence=_persistence(client, info),
-    )
-
-
-def search_version(client: redis.Redis) -> int | None:
-    """Return the search module's version (2.10.5 is 21005), or None if there is none or nobody may ask.
-
-    ``HELLO`` lists the modules too and is rarely denied, unlike ``MODULE LIST``.
-    """
-    modules = _hello(client).get("modules") or _permitted(client, "MODULE", "LIST") or []
-    for module in map(_pairs, modules):
-        if str(module.get("name")).lower() in {"search", "searchlight"}:
-            return int(module["ver"])
-    return None
+    facts = read_server_facts(connection.client)
+    if connection.data_dir:
+        facts["data_dir"] = str(connection.data_dir)
+    return ServerDescription(source=connection.source, address=connection.address, **facts)
 
 
 def _open_url(url: str, max_connections: int) -> RedisConnection:
@@ -258,8 +234,8 @@ def _require_search(client: redis.Redis, address: str) -> None:
     version = search_version(client)
     if version is not None and version < OLDEST_SEARCH_VERSION:
         raise SearchUnavailableError(
-            f"The Redis at {address} has search {_readable(version)}, older than "
-            f"{_readable(OLDEST_SEARCH_VERSION)}; {HOW_TO_GET_SEARCH}."
+            f"The Redis at {address} has search {readable_version(version)}, older than "
+            f"{readable_version(OLDEST_SEARCH_VERSION)}; {HOW_TO_GET_SEARCH}."
         )
 
 
@@ -276,65 +252,3 @@ def _told_plainly(address: str, secrets: list[str]) -> Iterator[None]:
             for form in (secret, unquote(secret)):
                 reason = reason.replace(form, HIDDEN)
         raise RedisUnavailableError(f"No usable Redis at {address}: {reason}.") from None
-
-
-def _permitted(client: redis.Redis, *command: str) -> Any:
-    """Run a command that an ACL or an older server may refuse; then None."""
-    try:
-        return client.execute_command(*command)  # type: ignore[no-untyped-call]
-    except redis.ResponseError:
-        return None
-
-
-def _text(value: Any) -> str:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
-
-
-def _pairs(reply: Any) -> dict[str, Any]:
-    """Return a RESP2 reply of alternating names and values as a dict; a dict stays one."""
-    if isinstance(reply, dict):
-        items = list(reply.items())
-    else:
-        items = list(zip(reply[::2], reply[1::2], strict=False))
-    return {_text(name): _text(value) if isinstance(value, bytes) else value for name, value in items}
-
-
-def _hello(client: redis.Redis) -> dict[str, Any]:
-    return _pairs(_permitted(client, "HELLO") or [])
-
-
-def _info(client: redis.Redis) -> dict[str, Any]:
-    reply = _permitted(client, "INFO")
-    return cast("dict[str, Any]", reply) if isinstance(reply, dict) else {}
-
-
-def _setting(client: redis.Redis, *command: str) -> str:
-    """Return the value in the reply of a ``GET`` of one setting, whatever its shape."""
-    reply = _permitted(client, *command)
-    while isinstance(reply, list) and len(reply) == 1:
-        reply = reply[0]
-    values = list(_pairs(reply).values()) if reply else []
-    return _text(values[0]) if values else UNKNOWN
-
-
-def _server_name(hello: dict[str, Any], info: dict[str, Any]) -> str:
-    for name in ("valkey", "redis"):
-        if f"{name}_version" in info:
-            return f"{name} {info[f'{name}_version']}"
-    return f"{hello.get('server', 'redis')} {hello.get('version', UNKNOWN)}"
-
-
-def _persistence(client: redis.Redis, info: dict[str, Any]) -> str:
-    if "aof_enabled" not in info:
-        return UNKNOWN
-    if int(info["aof_enabled"]):
-        return "append-only file"
-    snapshots = _setting(client, "CONFIG", "GET", "save")
-    return {"": "none", UNKNOWN: UNKNOWN}.get(snapshots, "snapshots")
-
-
-def _readable(version: int | None) -> str:
-    """Write 21005 as 2.10.5."""
-    if version is None:
-        return UNKNOWN
-    return f"{version // 10000}.{version // 100 % 100}.{version % 100}"

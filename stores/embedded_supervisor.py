@@ -36,6 +36,7 @@ SERVER_LOG = "server.log"
 PID_FILE = "server.pid"
 
 READY_REPLY = "ready"
+BUSY_REPLY = "busy"
 POLL_SECONDS = 0.2
 FIRST_ANSWER_SECONDS = 30.0
 STOP_SECONDS = 15.0
@@ -176,12 +177,12 @@ class Supervisor:
         """Start the server, report how that went, and stay until nobody needs it.
 
         Args:
-            report: Told ``READY_REPLY``, or one sentence about what failed, or '' when another supervisor
-                works on this directory already.
+            report: Told ``READY_REPLY``, or ``BUSY_REPLY`` when another supervisor works on this directory
+                already, or one sentence about what failed.
         """
         supervisor_lock = open_lock(self._directory / SUPERVISOR_LOCK)
         if not try_lock(supervisor_lock):
-            report("")
+            report(BUSY_REPLY)
             return
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)

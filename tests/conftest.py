@@ -12,13 +12,8 @@ from pathlib import Path
 import pytest
 
 from langgraph_memoryos.stores.connection import RedisConnection, open_redis
-from langgraph_memoryos.stores.embedded import (
-    DATA_DIR_VARIABLE,
-    ServerProgram,
-    find_server_program,
-    lease_embedded_redis,
-    stack_program,
-)
+from langgraph_memoryos.stores.embedded import DATA_DIR_VARIABLE, lease_embedded_redis
+from langgraph_memoryos.stores.embedded_program import ServerProgram, find_server_program, stack_program
 
 SERVER_VARIABLE = "LANGGRAPH_MEMORYOS_TEST_SERVER"
 SERVERS = Path(__file__).parent.parent / ".servers"

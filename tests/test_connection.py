@@ -15,7 +15,8 @@ import redis
 from langgraph_memoryos.errors import RedisUnavailableError, SearchUnavailableError
 from langgraph_memoryos.stores import connection as connections
 from langgraph_memoryos.stores.connection import RedisConnection, describe_server, open_redis, redact_url
-from langgraph_memoryos.stores.embedded import find_server_program
+from langgraph_memoryos.stores.embedded_program import find_server_program
+from langgraph_memoryos.stores.server_facts import search_version
 
 PASSWORD = "pä/ss@wo#rd?1"  # every character that ends a part of a URL
 
@@ -188,9 +189,7 @@ def test_module_list_denied_still_finds_the_version(
     redis_connection: RedisConnection, redis_prefix: str
 ) -> None:
     with restricted_user(redis_connection, redis_prefix, "-module") as url, open_redis(url) as connection:
-        assert connections.search_version(connection.client) == connections.search_version(
-            redis_connection.client
-        )
+        assert search_version(connection.client) == search_version(redis_connection.client)
 
 
 def test_description_of_an_embedded_server(tmp_path: Path) -> None:

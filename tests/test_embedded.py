@@ -16,10 +16,11 @@ import pytest
 import redis
 
 from langgraph_memoryos.errors import RedisUnavailableError, SearchUnavailableError
-from langgraph_memoryos.stores import embedded
+from langgraph_memoryos.stores import embedded, embedded_program
 from langgraph_memoryos.stores import embedded_supervisor as supervision
 from langgraph_memoryos.stores.connection import open_redis
-from langgraph_memoryos.stores.embedded import EmbeddedLease, find_server_program, lease_embedded_redis
+from langgraph_memoryos.stores.embedded import EmbeddedLease, lease_embedded_redis
+from langgraph_memoryos.stores.embedded_program import find_server_program
 
 GRACE_SECONDS = 0.5
 FORKING_CLIENTS = r"""
@@ -276,15 +277,21 @@ def test_server_that_cannot_start_tells_the_reason_and_leaves_nothing_behind(tmp
         assert client.ping()
 
 
+def test_interpreter_that_cannot_run_the_supervisor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(RedisUnavailableError, match="/bin/false cannot run it"):
+        lease(tmp_path)
+
+
 def test_module_that_lost_its_execute_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = tmp_path / "rejson.so"
     module.write_bytes(find_server_program().json_module.read_bytes())
     module.chmod(0o600)
-    assert embedded._executable_copy(module, tmp_path) == module
+    assert embedded_program.executable_copy(module, tmp_path) == module
     assert os.access(module, os.X_OK)
-    monkeypatch.setattr(embedded, "_make_executable", lambda _path: False)
+    monkeypatch.setattr(embedded_program, "_make_executable", lambda _path: False)
     (tmp_path / "copies").mkdir()
-    copy = embedded._executable_copy(module, tmp_path / "copies")
+    copy = embedded_program.executable_copy(module, tmp_path / "copies")
     assert copy != module
     assert os.access(copy, os.X_OK)
 
