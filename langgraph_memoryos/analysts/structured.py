@@ -1,0 +1,225 @@
+"""How a structured model call is made: the only place that knows how models differ.
+
+Transport errors (time-out, rate limit, no connection) propagate: the graph retries them. A reply that does not fit is
+no error here but a :class:`ModelReply` that says what was wrong, so that the analyst can ask once more.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar, cast
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables.config import merge_configs
+from pydantic import BaseModel, ValidationError
+
+from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest, Thinking
+from langgraph_memoryos.errors import ModelUnavailableError
+
+T = TypeVar("T")
+Usage = dict[str, int]
+"""``model_calls``, ``input_tokens`` and ``output_tokens``."""
+
+# LangGraph leaves models tagged so out of the reply stream.
+_QUIET = RunnableConfig(tags=["nostream"])
+_MAX_OBJECTS_TRIED = 50
+_MAX_REPLY_CHARACTERS = 200_000
+_REFUSED_STATUS = frozenset({400, 404, 415, 422, 501})
+_UNFINISHED = frozenset({"LengthFinishReasonError", "ContentFilterFinishReasonError"})
+
+
+def ask(
+    model: BaseChatModel, request: ModelRequest, config: RunnableConfig | None = None,
+) -> tuple[ModelReply, Usage]:
+    """Make one structured call and return the reply and what it used.
+
+    Raises:
+        Exception: Whatever the model's transport raises.
+    """
+    quiet = merge_configs(config, _QUIET)
+    structured = _structured(model, request)
+    if structured is not None:
+        try:
+            return _from_raw(structured.invoke(list(request.messages), quiet), request)
+        except Exception as error:
+            if (unfinished := _unfinished(error)) is not None:
+                return unfinished
+            if not _rejects_response_format(error):
+                raise
+    return _from_message(model.invoke(_with_schema(request), quiet), request)
+
+
+async def aask(
+    model: BaseChatModel, request: ModelRequest, config: RunnableConfig | None = None,
+) -> tuple[ModelReply, Usage]:
+    """Make one structured call without blocking; see :func:`ask`."""
+    quiet = merge_configs(config, _QUIET)
+    structured = _structured(model, request)
+    if structured is not None:
+        try:
+            return _from_raw(await structured.ainvoke(list(request.messages), quiet), request)
+        except Exception as error:
+            if (unfinished := _unfinished(error)) is not None:
+                return unfinished
+            if not _rejects_response_format(error):
+                raise
+    return _from_message(await model.ainvoke(_with_schema(request), quiet), request)
+
+
+def think(
+    thinking: Thinking[T], model: BaseChatModel | None, config: RunnableConfig | None = None,
+) -> tuple[T, Usage]:
+    """Drive an analyst's generator to its end and return its result and the usage of all its calls.
+
+    Raises:
+        ModelUnavailableError: The generator asks a model and there is none.
+        ModelOutputError: Raised by the analyst.
+    """
+    used = _no_usage()
+    reply: ModelReply | None = None
+    while True:
+        request, result = _advance(thinking, reply)
+        if request is None:
+            return cast("T", result), used
+        reply, usage = ask(_available(model), request, config)
+        used = _added(used, usage)
+
+
+async def athink(
+    thinking: Thinking[T], model: BaseChatModel | None, config: RunnableConfig | None = None,
+) -> tuple[T, Usage]:
+    """Drive an analyst's generator without blocking; see :func:`think`."""
+    used = _no_usage()
+    reply: ModelReply | None = None
+    while True:
+        request, result = _advance(thinking, reply)
+        if request is None:
+            return cast("T", result), used
+        reply, usage = await aask(_available(model), request, config)
+        used = _added(used, usage)
+
+
+def _advance(thinking: Thinking[T], reply: ModelReply | None) -> tuple[ModelRequest | None, T | None]:
+    try:
+        return (next(thinking) if reply is None else thinking.send(reply)), None
+    except StopIteration as done:
+        return None, done.value
+
+
+def _available(model: BaseChatModel | None) -> BaseChatModel:
+    if model is None:
+        raise ModelUnavailableError("This analyst needs a chat model and none is configured.")
+    return model
+
+
+def _structured(model: BaseChatModel, request: ModelRequest) -> Runnable[Any, Any] | None:
+    """Return the model bound to the schema, or ``None`` if its class cannot do that."""
+    try:
+        return model.with_structured_output(request.reply_model, method="json_schema", include_raw=True)
+    except (NotImplementedError, ValueError, TypeError):
+        return None
+
+
+def _rejects_response_format(error: Exception) -> bool:
+    """Tell whether a server refuses structured output, as opposed to failing or refusing the whole request."""
+    status = getattr(error, "status_code", None)
+    message = str(error).lower()
+    named = any(word in message for word in ("response_format", "json_schema", "structured output", "grammar"))
+    return isinstance(error, NotImplementedError) or (status in _REFUSED_STATUS and named)
+
+
+def _unfinished(error: Exception) -> tuple[ModelReply, Usage] | None:
+    """Return the invalid reply behind an error that OpenAI's client raises for a reply that was cut off."""
+    if type(error).__name__ not in _UNFINISHED:
+        return None
+    counts = getattr(getattr(error, "completion", None), "usage", None)
+    usage = Usage(
+        model_calls=1,
+        input_tokens=getattr(counts, "prompt_tokens", 0) or 0,
+        output_tokens=getattr(counts, "completion_tokens", 0) or 0,
+    )
+    return ModelReply(parsed=None, error="The reply was cut off; answer more briefly."), usage
+
+
+def _with_schema(request: ModelRequest) -> list[BaseMessage]:
+    schema = json.dumps(request.reply_model.model_json_schema(), ensure_ascii=False)
+    rule = SystemMessage(f"Answer with one JSON object only, without prose, that fits this JSON schema:\n{schema}")
+    return _after_system(list(request.messages), rule)
+
+
+def _after_system(messages: list[BaseMessage], rule: SystemMessage) -> list[BaseMessage]:
+    """Return the messages with the rule added to the system message (many chat templates allow only one)."""
+    if messages and isinstance(messages[0], SystemMessage):
+        return [SystemMessage(f"{messages[0].text}\n\n{rule.text}"), *messages[1:]]
+    return [rule, *messages]
+
+
+def _from_raw(answer: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
+    if not isinstance(answer, Mapping):
+        return _checked(answer, "", request), _no_usage() | {"model_calls": 1}
+    raw = answer.get("raw")
+    if isinstance(answer.get("parsed"), request.reply_model):
+        return ModelReply(parsed=answer["parsed"], text=_text(raw)), _usage(raw)
+    return _from_message(raw, request)
+
+
+def _from_message(message: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
+    text = _text(message)
+    error = "The reply holds no JSON object."
+    for candidate in _objects(text[:_MAX_REPLY_CHARACTERS]):
+        reply = _checked(candidate, text, request)
+        if reply.parsed is not None:
+            return reply, _usage(message)
+        error = reply.error
+    return ModelReply(parsed=None, text=text, error=error), _usage(message)
+
+
+def _checked(value: Any, text: str, request: ModelRequest) -> ModelReply:
+    try:
+        return ModelReply(parsed=request.reply_model.model_validate(value), text=text)
+    except ValidationError as error:
+        return ModelReply(parsed=None, text=text, error=_sentences(error))
+
+
+def _sentences(error: ValidationError) -> str:
+    """Return what was wrong without the values, which may be what a user said."""
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in problems[:5])
+
+
+def _objects(text: str) -> Iterator[Any]:
+    """Yield the JSON objects in fenced or prose-wrapped text, outermost first."""
+    decoder = json.JSONDecoder()
+    start = 0
+    for _ in range(_MAX_OBJECTS_TRIED):
+        start = text.find("{", start)
+        if start < 0:
+            return
+        try:
+            value, start = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            start += 1
+        else:
+            yield value
+
+
+def _text(message: Any) -> str:
+    return str(message.text) if isinstance(message, BaseMessage) else ""
+
+
+def _usage(message: Any) -> Usage:
+    counts = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
+    return Usage(
+        model_calls=1,
+        input_tokens=counts.get("input_tokens", 0),
+        output_tokens=counts.get("output_tokens", 0),
+    )
+
+
+def _no_usage() -> Usage:
+    return Usage(model_calls=0, input_tokens=0, output_tokens=0)
+
+
+def _added(first: Usage, second: Usage) -> Usage:
+    return {name: count + second[name] for name, count in first.items()}
