@@ -41,10 +41,13 @@ MARKS = _marks()
 
 
 _SOUTH_EAST_ASIAN_SIGNS = "".join(
-    chr(code) for code in range(0xE01, 0x17DE)
+    chr(code)
+    for code in range(0xE01, 0x17DE)
     if unicodedata.category(chr(code))[0] == "M" and _IS_UNSPACED.match(chr(code))
 )
-_LETTER_WITH_SIGNS = re.compile(f"[{_SOUTH_EAST_ASIAN_SIGNS}]*[^{_SOUTH_EAST_ASIAN_SIGNS}]?[{_SOUTH_EAST_ASIAN_SIGNS}]*")
+_LETTER_WITH_SIGNS = re.compile(
+    f"[{_SOUTH_EAST_ASIAN_SIGNS}]*[^{_SOUTH_EAST_ASIAN_SIGNS}]?[{_SOUTH_EAST_ASIAN_SIGNS}]*"
+)
 
 
 def han_characters(text: str) -> list[str]:
@@ -53,7 +56,9 @@ def han_characters(text: str) -> list[str]:
 
 
 def letters(run: str) -> list[str] | str:
-    """Return the written letters of an unspaced run: with their vowel signs and tone marks, where there are any."""
+    """Return the written letters of an unspaced run: with their vowel signs and tone marks, where there are
+    any.
+    """
     if not "\u0e01" <= run[0] <= "\u17dd":
         return run
     return [match for match in _LETTER_WITH_SIGNS.findall(run) if match]

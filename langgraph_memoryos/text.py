@@ -1,14 +1,15 @@
 """Text analysis for any language: what is indexed, what is searched for, what counts as a keyword.
 
-The index and the query go through the same functions, so nothing depends on a search engine's own idea of a word.
-Every token consists of letters, digits, combining marks and underscores only: the query engine neither splits nor
-needs to escape it. All functions accept any string (NUL, lone surrogates, megabytes) and take linear time.
+The index and the query go through the same functions, so nothing depends on a search engine's own idea of a
+word. Every token consists of letters, digits, combining marks and underscores only: the query engine neither
+splits nor needs to escape it. All functions accept any string (NUL, lone surrogates, megabytes) and take
+linear time.
 
-Words are stemmed by script, not by detected language: English for Latin letters, Russian for Cyrillic, and so on.
-Measured on 20 inflected pairs per language, the English stemmer unites 11 Spanish, 14 French and 6 German pairs where
-the language's own unites 18, 16 and 14; but a query of two words is rarely enough to detect a language, and when the
-guess is wrong for one side, the *same* word is found in only 4 of 20 Spanish cases. One stemmer per script never loses
-the same word.
+Words are stemmed by script, not by detected language: English for Latin letters, Russian for Cyrillic, and
+so on. Measured on 20 inflected pairs per language, the English stemmer unites 11 Spanish, 14 French and 6
+German pairs where the language's own unites 18, 16 and 14; but a query of two words is rarely enough to
+detect a language, and when the guess is wrong for one side, the *same* word is found in only 4 of 20 Spanish
+cases. One stemmer per script never loses the same word.
 """
 
 import re
@@ -53,7 +54,8 @@ def storable(text: str) -> str:
 def normalise(text: str) -> str:
     """Return ``text`` storable, NFKC-normalised and case-folded, without invisible characters; never raises.
 
-    More than 30 combining marks in a row are cut (the Unicode stream-safe limit): normalising them is quadratic.
+    More than 30 combining marks in a row are cut (the Unicode stream-safe limit): normalising them is
+    quadratic.
     """
     if text.isascii():
         return _UNSTORABLE.sub("\ufffd", text).lower()
@@ -62,7 +64,9 @@ def normalise(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Return only the letters, digits and marks of ``text``, normalised: the form in which quotes are compared."""
+    """Return only the letters, digits and marks of ``text``, normalised: the form in which quotes are
+    compared.
+    """
     return "".join(match.group() for match in re.finditer(rf"[\w{scripts.MARKS}]+", normalise(text)))
 
 
@@ -76,7 +80,8 @@ def tokens(text: str) -> list[str]:
 
 
 def index_text(text: str) -> str:
-    """Return what is put into the search index: all tokens, and single Han characters so that one can be asked for.
+    """Return what is put into the search index: all tokens, and single Han characters so that one can be
+    asked for.
 
     Function words stay in; the index is made without stop words and queries leave them out.
     """
@@ -90,8 +95,8 @@ def index_text(text: str) -> str:
 def query_tokens(text: str, limit: int = 64) -> list[str]:
     """Return the distinct tokens to search for, without stop and question words, at most ``limit``.
 
-    A query of nothing but such words keeps them; over the limit the rarest-looking come first (identifiers, numbers,
-    long words). Any input is legal; only the first 200,000 characters are read.
+    A query of nothing but such words keeps them; over the limit the rarest-looking come first (identifiers,
+    numbers, long words). Any input is legal; only the first 200,000 characters are read.
     """
     stem = Stemmer()
     found: list[str] = []
@@ -111,8 +116,8 @@ def query_tokens(text: str, limit: int = 64) -> list[str]:
 def keywords(text: str, limit: int = 8) -> tuple[str, ...]:
     """Return the most frequent content words as they are read: case-folded, not stemmed, identifiers whole.
 
-    Scripts without spaces give pieces of two to four characters between function words, without a dictionary. Only the
-    first 200,000 characters are read.
+    Scripts without spaces give pieces of two to four characters between function words, without a
+    dictionary. Only the first 200,000 characters are read.
     """
     counts: Counter[str] = Counter()
     for kind, unit in _units(normalise(text[:_MAX_QUERY_CHARACTERS]), whole=True):
@@ -143,7 +148,9 @@ def _tokens(plain: str) -> list[str]:
 
 
 def _units(normalised: str, *, whole: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield ``("word" | "joined" | "run", text)``; with ``whole``, an identifier as written instead of its parts."""
+    """Yield ``("word" | "joined" | "run", text)``; with ``whole``, an identifier as written instead of its
+    parts.
+    """
     plain = normalised if normalised.isascii() else normalised.translate(_APOSTROPHES)
     pattern = _ASCII_CHUNK if plain.isascii() else _CHUNK
     for match in pattern.finditer(plain):
@@ -170,7 +177,9 @@ def _linked(chunk: str, *, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _bare(word: str) -> str:
-    """Return the word an apostrophe belongs to: dog's → dog, l'homme → homme, don't → dont, o'brien → obrien."""
+    """Return the word an apostrophe belongs to: dog's → dog, l'homme → homme, don't → dont, o'brien →
+    obrien.
+    """
     if "'" not in word:
         return word
     return _ELISION.sub("", _CLITIC.sub("", word)).replace("'", "") or word.replace("'", "")

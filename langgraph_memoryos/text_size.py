@@ -1,4 +1,6 @@
-"""How much text there is, and where it may be cut: token estimates, clipping, sentences; offline, any language."""
+"""How much text there is, and where it may be cut: token estimates, clipping, sentences; offline, any
+language.
+"""
 
 import math
 import re
@@ -15,7 +17,8 @@ _SENTENCE_END = re.compile(
     r"[\"')\]\u201d\u2019\u300d\u300f\uff09]*|\n+",
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|bzw|z\.b|sr|sra|[^\W\d_])\.$", re.IGNORECASE,
+    r"(?:^|[\s(])(?:mr|mrs|ms|dr|prof|st|vs|etc|e\.g|i\.e|bzw|z\.b|sr|sra|[^\W\d_])\.$",
+    re.IGNORECASE,
 )
 
 
@@ -23,8 +26,8 @@ def count_tokens(text: str) -> int:
     """Estimate the tokens a language model spends on ``text``.
 
     A Chinese, Japanese or Korean character counts 1, other scripts (Cyrillic, Arabic, Thai, emoji) 1 per two
-    characters, Latin letters, digits and spaces 1 per four. Never 0 for text that is not empty. It is an estimate: real
-    tokenisers differ by about a quarter on prose, more on base64 or long numbers.
+    characters, Latin letters, digits and spaces 1 per four. Never 0 for text that is not empty. It is an
+    estimate: real tokenisers differ by about a quarter on prose, more on base64 or long numbers.
     """
     if text.isascii():
         return math.ceil(len(text) / _LATIN_CHARACTERS_PER_TOKEN)
@@ -35,7 +38,9 @@ def count_tokens(text: str) -> int:
 
 
 def clip(text: str, max_tokens: int) -> str:
-    """Return ``text`` with its middle left out where it is longer than ``max_tokens``; the cut shows as ``[…]``."""
+    """Return ``text`` with its middle left out where it is longer than ``max_tokens``; the cut shows as
+    ``[…]``.
+    """
     if len(text) <= max_tokens or count_tokens(text) <= max_tokens:
         return text
     characters = max(2, int(len(text) * max_tokens / count_tokens(text)) - 4)

@@ -1,8 +1,9 @@
 """The 90 dimensions of a user and the fields of the static profiles, as data.
 
-The dimensions are those the paper takes from AlignX (Li et al. 2025, arXiv 2503.15463): 40 of basic needs and
-personality, 7 of AI alignment, 43 content interests. Only dimensions with evidence are ever stored. A profile field is
-what somebody *stated*; a trait is what dialogue *suggests*, which is why age and gender occur in both.
+The dimensions are those the paper takes from AlignX (Li et al. 2025, arXiv 2503.15463): 40 of basic needs
+and personality, 7 of AI alignment, 43 content interests. Only dimensions with evidence are ever stored. A
+profile field is what somebody *stated*; a trait is what dialogue *suggests*, which is why age and gender
+occur in both.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,8 +15,20 @@ TraitGroup = Literal["basic_needs_and_personality", "ai_alignment", "content_int
 """The three groups: 40, 7 and 43 dimensions."""
 
 UserProfileName = Literal[
-    "name", "gender", "birth_year", "occupation", "employer", "education", "location", "nationality", "language",
-    "relationship_status", "family", "pets", "health_conditions", "dietary_needs",
+    "name",
+    "gender",
+    "birth_year",
+    "occupation",
+    "employer",
+    "education",
+    "location",
+    "nationality",
+    "language",
+    "relationship_status",
+    "family",
+    "pets",
+    "health_conditions",
+    "dietary_needs",
 ]
 """Static facts about themselves that users state."""
 
@@ -107,7 +120,9 @@ def _dimensions() -> Iterator[TraitDimension]:
             yield TraitDimension(name=name, group=group, description=description)
     for name in _CONTENT_INTERESTS.split():
         topic = name.replace("_", " ")
-        yield TraitDimension(name=name, group="content_interests", description=f"interest in content about {topic}")
+        yield TraitDimension(
+            name=name, group="content_interests", description=f"interest in content about {topic}"
+        )
 
 
 DIMENSIONS: Mapping[str, TraitDimension] = MappingProxyType({each.name: each for each in _dimensions()})

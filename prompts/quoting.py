@@ -1,7 +1,7 @@
 """How text that came from people enters a prompt: as JSON strings on one line each, so it can forge nothing.
 
-A JSON string cannot end its line, so what a user wrote can never become a heading, another page or an instruction of
-ours, whatever it contains.
+A JSON string cannot end its line, so what a user wrote can never become a heading, another page or an
+instruction of ours, whatever it contains.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 An analyst *thinks* and never writes. Its three methods are generators: each yields the model requests it needs
 (none, for the deterministic analyst), is sent the replies, and returns its result. Whoever drives it
-(:mod:`langgraph_memoryos.nodes.thinking`) decides whether the model is called with ``invoke`` or ``ainvoke``, so
+(:mod:`langgraph_memoryos.analysts.structured`) decides whether the model is called with ``invoke`` or ``ainvoke``, so
 there is one body of logic for both.
 """
 

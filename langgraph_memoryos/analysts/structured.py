@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest, Thinking
 from langgraph_memoryos.errors import ModelUnavailableError
@@ -30,7 +30,9 @@ _UNFINISHED = frozenset({"LengthFinishReasonError", "ContentFilterFinishReasonEr
 
 
 def ask(
-    model: BaseChatModel, request: ModelRequest, config: RunnableConfig | None = None,
+    model: BaseChatModel,
+    request: ModelRequest,
+    config: RunnableConfig | None = None,
 ) -> tuple[ModelReply, Usage]:
     """Make one structured call and return the reply and what it used.
 
@@ -51,7 +53,9 @@ def ask(
 
 
 async def aask(
-    model: BaseChatModel, request: ModelRequest, config: RunnableConfig | None = None,
+    model: BaseChatModel,
+    request: ModelRequest,
+    config: RunnableConfig | None = None,
 ) -> tuple[ModelReply, Usage]:
     """Make one structured call without blocking; see :func:`ask`."""
     quiet = merge_configs(config, _QUIET)
@@ -68,7 +72,9 @@ async def aask(
 
 
 def think(
-    thinking: Thinking[T], model: BaseChatModel | None, config: RunnableConfig | None = None,
+    thinking: Thinking[T],
+    model: BaseChatModel | None,
+    config: RunnableConfig | None = None,
 ) -> tuple[T, Usage]:
     """Drive an analyst's generator to its end and return its result and the usage of all its calls.
 
@@ -87,7 +93,9 @@ def think(
 
 
 async def athink(
-    thinking: Thinking[T], model: BaseChatModel | None, config: RunnableConfig | None = None,
+    thinking: Thinking[T],
+    model: BaseChatModel | None,
+    config: RunnableConfig | None = None,
 ) -> tuple[T, Usage]:
     """Drive an analyst's generator without blocking; see :func:`think`."""
     used = _no_usage()
@@ -125,7 +133,9 @@ def _rejects_response_format(error: Exception) -> bool:
     """Tell whether a server refuses structured output, as opposed to failing or refusing the whole request."""
     status = getattr(error, "status_code", None)
     message = str(error).lower()
-    named = any(word in message for word in ("response_format", "json_schema", "structured output", "grammar"))
+    named = any(
+        word in message for word in ("response_format", "json_schema", "structured output", "grammar")
+    )
     return isinstance(error, NotImplementedError) or (status in _REFUSED_STATUS and named)
 
 
@@ -144,7 +154,9 @@ def _unfinished(error: Exception) -> tuple[ModelReply, Usage] | None:
 
 def _with_schema(request: ModelRequest) -> list[BaseMessage]:
     schema = json.dumps(request.reply_model.model_json_schema(), ensure_ascii=False)
-    rule = SystemMessage(f"Answer with one JSON object only, without prose, that fits this JSON schema:\n{schema}")
+    rule = SystemMessage(
+        f"Answer with one JSON object only, without prose, that fits this JSON schema:\n{schema}"
+    )
     return _after_system(list(request.messages), rule)
 
 
