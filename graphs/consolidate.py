@@ -6,6 +6,7 @@ from langgraph.graph import END, START, StateGraph
 
 from langgraph_memoryos.graphs.maintenance import FIRST_STEP, add_maintenance
 from langgraph_memoryos.graphs.parts import MemoryParts
+from langgraph_memoryos.graphs.questions import ask
 from langgraph_memoryos.nodes import routes
 from langgraph_memoryos.nodes.choose_queue import ChooseQueue
 from langgraph_memoryos.state import ConsolidateInput, ConsolidateState, MemoryContext, RememberOutput
@@ -23,6 +24,9 @@ def build_consolidate_graph(parts: MemoryParts) -> StateGraph[Any, Any, Any, Any
     add_maintenance(graph, parts, done="another_queue")
     graph.add_node("another_queue", routes.nothing)
     graph.add_edge(START, "choose_queue")
-    graph.add_conditional_edges("choose_queue", routes.has_queue, {True: FIRST_STEP, False: "evict_cold_segments"})
-    graph.add_conditional_edges("another_queue", routes.has_queue, {True: "choose_queue", False: END})
+    ask(
+        graph, "choose_queue", routes.has_queue, yes=("queue to empty", FIRST_STEP),
+        no=("all short", "evict_cold_segments"),
+    )
+    ask(graph, "another_queue", routes.has_queue, yes=("next queue", "choose_queue"), no=("last", END))
     return graph

@@ -5,6 +5,7 @@ from typing import Any
 from langgraph.graph import END, StateGraph
 
 from langgraph_memoryos.graphs.parts import MemoryParts
+from langgraph_memoryos.graphs.questions import ask
 from langgraph_memoryos.nodes import routes
 from langgraph_memoryos.nodes.analyse_pages import AnalysePages, AnalysePagesInput
 from langgraph_memoryos.nodes.assign_segments import AssignSegments
@@ -73,16 +74,15 @@ def _add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *,
         store=parts.segments, archive=settings.after_promotion == "archive"))
 
     graph.add_edge("evict_cold_segments", "promote_hot_segments")
-    _ask(graph, "promote_hot_segments", routes.has_hot_segments, yes="load_known_persona", no=done)
+    ask(graph, "promote_hot_segments", routes.has_hot_segments, yes=("hot", "load_known_persona"), no=("cool", done))
     graph.add_edge("load_known_persona", "digest_segments")
     _unless_failed(graph, "digest_segments", "update_persona")
     graph.add_edge("update_persona", "cool_segments")
-    _ask(graph, "cool_segments", routes.still_over_capacity, yes="evict_cold_segments", no=done)
+    ask(
+        graph, "cool_segments", routes.still_over_capacity, yes=("over capacity", "evict_cold_segments"),
+        no=("within capacity", done),
+    )
 
 
 def _unless_failed(graph: StateGraph[Any, Any, Any, Any], step: str, following: str) -> None:
-    _ask(graph, step, routes.thinking_failed, yes=END, no=following)
-
-
-def _ask(graph: StateGraph[Any, Any, Any, Any], step: str, question: Any, *, yes: str, no: str) -> None:
-    graph.add_conditional_edges(step, question, {True: yes, False: no})
+    ask(graph, step, routes.thinking_failed, yes=("failed", END), no=("judged", following))

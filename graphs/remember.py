@@ -6,6 +6,7 @@ from langgraph.graph import END, START, StateGraph
 
 from langgraph_memoryos.graphs.maintenance import FIRST_STEP, add_maintenance
 from langgraph_memoryos.graphs.parts import MemoryParts
+from langgraph_memoryos.graphs.questions import ask
 from langgraph_memoryos.nodes import routes
 from langgraph_memoryos.nodes.write_page import WritePage
 from langgraph_memoryos.state import MemoryContext, RememberInput, RememberOutput, RememberState
@@ -26,7 +27,8 @@ def build_remember_graph(parts: MemoryParts) -> StateGraph[Any, Any, Any, Any]:
         graph.add_edge("write_page", END)
         return graph
     add_maintenance(graph, parts, done=END)
-    graph.add_conditional_edges(
-        "write_page", routes.short_term_is_full(parts.settings.short_term_capacity_pages), {True: FIRST_STEP, False: END},
+    ask(
+        graph, "write_page", routes.short_term_is_full(parts.settings.short_term_capacity_pages),
+        yes=("queue full", FIRST_STEP), no=("room left", END),
     )
     return graph

@@ -12,10 +12,10 @@ from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
-Messages = Annotated[list[AnyMessage], add_messages, Field(description="The conversation; the newest message is last.")]
-TransientMessages = Annotated[
-    list[AnyMessage], EphemeralValue, Field(description="The conversation; the newest message is last."),
-]
+# LangGraph takes the reducer or channel from the end of the annotation.
+_CONVERSATION = Field(description="The conversation; the newest message is last.")
+Messages = Annotated[list[AnyMessage], _CONVERSATION, add_messages]
+TransientMessages = Annotated[list[AnyMessage], _CONVERSATION, EphemeralValue]
 UserId = Annotated[str, Field(description="Whose memory to use, if the run's context or config does not say it.")]
 AgentId = Annotated[str, Field(description="Which agent is talking; each has its own memory of a user.")]
 
@@ -148,7 +148,7 @@ class RememberInput(Identified, total=False):
         float | None, Field(description="When it was said, in seconds since the epoch (UTC); default: now."),
     ]
     exchanges: Annotated[
-        list[dict[str, Any]], EphemeralValue, Field(description="Exchanges to import instead of messages."),
+        list[dict[str, Any]], Field(description="Exchanges to import instead of messages."), EphemeralValue,
     ]
 
 

@@ -45,7 +45,7 @@ class CoolSegments:
         gone = self._archive(scope, tuple(digested)) if self.archive else ()
         before = state["remembered"]
         return CoolSegmentsUpdate(hot=[], remembered=Remembered(**before | {
-            "digested_segments": [*before.get("digested_segments", []), *digested],
+            "digested_segments": list(dict.fromkeys([*before.get("digested_segments", []), *digested])),
             "archived_segments": [*before.get("archived_segments", []), *gone],
         }))
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
@@ -41,7 +41,7 @@ class ResolveTurn:
             scope=ScopeState(
                 user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=self.new_turn_id(),
             ),
-            query=_query(state.get("messages") or []),
+            query=_query(convert_to_messages(state.get("messages") or [])),
         )
 
 

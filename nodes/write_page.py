@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from langchain_core.messages import convert_to_messages
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
@@ -46,7 +47,8 @@ class WritePage:
             return self._import(scope, [Exchange.from_json(exchange) for exchange in imported])
         said_at = state.get("said_at")
         exchanges = exchanges_from_messages(
-            state.get("messages") or [], thread_id=thread_id, said_at=self.clock() if said_at is None else said_at,
+            convert_to_messages(state.get("messages") or []), thread_id=thread_id,
+            said_at=self.clock() if said_at is None else said_at,
         )
         written = [self.store.write(scope, exchange) for exchange in self._missing(scope, exchanges)]
         return WritePageUpdate(

@@ -1,0 +1,18 @@
+"""Conditional edges: a yes-or-no question after a step, with the answers as labels in the picture."""
+
+from collections.abc import Callable
+from typing import Any
+
+from langgraph.graph import StateGraph
+
+
+def ask(
+    graph: StateGraph[Any, Any, Any, Any], step: str, question: Callable[[Any], bool], *, yes: tuple[str, str],
+    no: tuple[str, str],
+) -> None:
+    """Let ``question`` decide what follows ``step``; ``yes`` and ``no`` are (label, next step)."""
+
+    def route(state: Any) -> str:
+        return yes[0] if question(state) else no[0]
+
+    graph.add_conditional_edges(step, route, {yes[0]: yes[1], no[0]: no[1]})
