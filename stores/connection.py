@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 import redis
-from redis.backoff import AbstractBackoff, ExponentialWithJitterBackoff, NoBackoff
+from redis.backoff import ExponentialWithJitterBackoff
 from redis.connection import BlockingConnectionPool, UnixDomainSocketConnection, parse_url
 from redis.credentials import UsernamePasswordCredentialProvider
 from redis.retry import Retry
@@ -32,6 +32,7 @@ OLDEST_SEARCH_VERSION = 21000
 """RediSearch 2.10.0, as in Redis Stack 7.4; Redis 8 has 8.0 and newer."""
 
 HIDDEN = "***"
+RETRIES = 8
 HOW_TO_GET_SEARCH = (
     "use Redis 8 or Redis Stack 7.4, or unset REDIS_URL and install the embedded one "
     'with `pip install "langgraph-memoryos[embedded]"`'
@@ -152,7 +153,7 @@ def _open_url(url: str, max_connections: int) -> RedisConnection:
             f"{address} is not a Redis URL; write redis://, rediss:// or unix://, special characters escaped."
         ) from None  # the original message may quote a part of the password
     resources = contextlib.ExitStack()
-    client = _connect(dict(options), address, max_connections, resources)
+    client = _connect(dict(options), address, max_connections, resources, probe_retry=_retry(1))
     return RedisConnection(client=client, source="url", address=address, _resources=resources)
 
 
@@ -167,14 +168,19 @@ def _open_embedded(data_dir: Path | None, max_connections: int) -> RedisConnecti
     lease = resources.enter_context(lease_embedded_redis(data_dir))
     address = str(lease.socket_path)
     options = {"connection_class": UnixDomainSocketConnection, "path": address}
-    client = _connect(options, address, max_connections, resources)
+    client = _connect(options, address, max_connections, resources, probe_retry=_retry(RETRIES))
     return RedisConnection(
         client=client, source="embedded", address=address, data_dir=lease.data_dir, _resources=resources
     )
 
 
 def _connect(
-    options: dict[str, Any], address: str, max_connections: int, resources: contextlib.ExitStack
+    options: dict[str, Any],
+    address: str,
+    max_connections: int,
+    resources: contextlib.ExitStack,
+    *,
+    probe_retry: Retry,
 ) -> redis.Redis:
     """Return a checked client whose closing is left to ``resources``; on failure all of these are closed."""
     with contextlib.ExitStack() as on_failure:
@@ -182,8 +188,8 @@ def _connect(
         secrets = [str(options[name]) for name in ("password", "ssl_password") if options.get(name)]
         with _told_plainly(address, secrets):
             settings = _DEFAULTS | _credentials(options) | {"max_connections": max_connections}
-            _check(_client({**settings, "max_connections": 1}, _retry(NoBackoff(), 1)), address)
-            client = _client(settings, _retry(ExponentialWithJitterBackoff(cap=1, base=0.05), 8))
+            _check(_client({**settings, "max_connections": 1}, probe_retry), address)
+            client = _client(settings, _retry(RETRIES))
         resources.callback(client.connection_pool.disconnect)
         on_failure.pop_all()
     return client
@@ -195,9 +201,11 @@ def _client(settings: dict[str, Any], retry: Retry) -> redis.Redis:
     return redis.Redis(connection_pool=pool)
 
 
-def _retry(backoff: AbstractBackoff, times: int) -> Retry:
+def _retry(times: int) -> Retry:
     """Retry lost connections, also those to a server that still loads its data; 8 times are some 4 s."""
-    return Retry(backoff, times, supported_errors=(redis.ConnectionError,))
+    return Retry(
+        ExponentialWithJitterBackoff(cap=1, base=0.05), times, supported_errors=(redis.ConnectionError,)
+    )
 
 
 def _credentials(options: dict[str, Any]) -> dict[str, Any]:
@@ -211,7 +219,7 @@ def _credentials(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check(probe: redis.Redis, address: str) -> None:
-    """Fail fast where the server is missing or unfit; the probe hardly retries, and is closed."""
+    """Fail fast where the server is missing or unfit; the probe is closed."""
     with contextlib.closing(probe):
         try:
             probe.ping()

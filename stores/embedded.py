@@ -205,11 +205,11 @@ def _start_supervisor(plan: supervision.ServerPlan) -> None:
         check=False,
         start_new_session=True,
     )
+    if done.returncode:
+        raise RedisUnavailableError(f"The embedded Redis did not start: {sys.executable} cannot run it.")
     report = done.stdout.decode("utf-8", "replace")
-    if report not in {supervision.READY_REPLY, supervision.BUSY_REPLY}:
-        raise RedisUnavailableError(
-            report or f"The embedded Redis did not start: {sys.executable} cannot run it."
-        )
+    if report not in {supervision.READY_REPLY, supervision.BUSY_REPLY, ""}:  # "": it was killed meanwhile
+        raise RedisUnavailableError(report)
 
 
 def _plan(directory: Path, socket_path: Path, program: ServerProgram, grace: float) -> supervision.ServerPlan:

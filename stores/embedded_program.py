@@ -145,6 +145,7 @@ def server_command(program: ServerProgram, data_dir: Path, socket_path: Path, pi
         "--dir": [str(data_dir)],
         "--pidfile": [str(pid_file)],
         "--appendonly": ["yes"],
+        "--appendfsync": ["no"],  # "everysec" may answer before it has written; the supervisor syncs
         "--save": [""],
         "--maxmemory-policy": ["noeviction"],
         "--crash-log-enabled": ["no"],  # a crash report would print what the user said

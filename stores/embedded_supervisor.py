@@ -34,10 +34,12 @@ SUPERVISOR_LOCK = "supervisor.lock"
 SERVER_LOCK = "server.lock"
 SERVER_LOG = "server.log"
 PID_FILE = "server.pid"
+APPENDED_FILES = "appendonlydir/*.incr.aof"
 
 READY_REPLY = "ready"
 BUSY_REPLY = "busy"
 POLL_SECONDS = 0.2
+SYNC_SECONDS = 1.0
 FIRST_ANSWER_SECONDS = 30.0
 STOP_SECONDS = 15.0
 STEADY_SECONDS = 5.0
@@ -170,6 +172,7 @@ class Supervisor:
         self._server_lock = open_lock(self._directory / SERVER_LOCK)
         self._server: subprocess.Popen[bytes] | None = None
         self._started_at = 0.0
+        self._synced_at = 0.0
         self._short_lives = 0
         self._stop_asked = False
 
@@ -252,7 +255,26 @@ class Supervisor:
                 idle_since = idle_since or time.monotonic()
             else:
                 return  # the lock stays taken: a client that comes now waits until the server is down
+            self._sync_appended()
             time.sleep(POLL_SECONDS)
+
+    def _sync_appended(self) -> None:
+        """Bring what the server appended to the disk, every second, so that a power cut costs no more.
+
+        Not the server's work: with ``appendfsync everysec`` it holds writes back while a sync runs and
+        answers all the same, so that ``kill -9`` in that moment loses acknowledged writes (measured); with
+        ``no`` it always writes before it answers.
+        """
+        if time.monotonic() - self._synced_at < SYNC_SECONDS:
+            return
+        for file in self._directory.glob(APPENDED_FILES):
+            with contextlib.suppress(OSError):  # rewritten and removed meanwhile
+                descriptor = os.open(file, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+        self._synced_at = time.monotonic()
 
     def _keep_alive(self) -> bool:
         """Restart a server that died; give up when it dies again and again at once."""
