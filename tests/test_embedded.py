@@ -199,7 +199,7 @@ def test_killed_server_comes_back_with_every_acknowledged_write(tmp_path: Path) 
         os.kill(pid, signal.SIGKILL)
         assert becomes_true(lambda: not is_alive(pid))
         assert int(connection.client.get("n")) == written
-        assert connection.client.config_get("appendfsync") == {b"appendfsync": b"no"}  # see the supervisor
+        assert connection.client.config_get("appendfsync") == {"appendfsync": "no"}  # see the supervisor
         assert server_pid(tmp_path) != pid
 
 
