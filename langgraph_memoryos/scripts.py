@@ -23,7 +23,7 @@ _IS_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 def _marks() -> str:
-    """Return the combining marks of the scripts with spaces as ranges (``\\w`` does not match them)."""
+    """Return the combining marks of the scripts with spaces as ranges (word patterns do not match them)."""
     last_planes = ((0x300, 0xFE30), (0x10A00, 0x11FFF), (0x1E000, 0x1E950))
     ranges: list[list[int]] = []
     for code in (code for first, end in last_planes for code in range(first, end)):
@@ -56,9 +56,7 @@ def han_characters(text: str) -> list[str]:
 
 
 def letters(run: str) -> list[str] | str:
-    """Return the written letters of an unspaced run: with their vowel signs and tone marks, where there are
-    any.
-    """
+    """Return the written letters of an unspaced run, together with their vowel signs and tone marks."""
     if not "\u0e01" <= run[0] <= "\u17dd":
         return run
     return [match for match in _LETTER_WITH_SIGNS.findall(run) if match]

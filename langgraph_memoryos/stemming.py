@@ -19,15 +19,13 @@ _ALGORITHMS = (
 _MAX_STEMMED_CHARACTERS = 40
 _MAX_DISTINCT_WORDS = 10_000
 
-# Snowball's stemmers keep the word in the object while they work: one per thread, or threads spoil one another.
+# Snowball's stemmers keep the word in the object while they work, so each thread has its own.
 _stemmers = threading.local()
 
 
 @lru_cache(maxsize=65_536)
 def fold(word: str) -> str:
-    """Return a case-folded word without the accents of Latin letters: people leave them out when they
-    search.
-    """
+    """Return a case-folded word without Latin accents, which people leave out when they search."""
     if word.isascii():
         return word
     apart = unicodedata.normalize("NFD", word)
@@ -38,9 +36,7 @@ def fold(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def stem_word(word: str) -> str:
-    """Return the stem of one case-folded word; numbers, names with digits and very long words stay as they
-    are.
-    """
+    """Return the stem of a case-folded word; words with digits and very long ones stay as they are."""
     folded = fold(word)
     if len(folded) > _MAX_STEMMED_CHARACTERS or any(char.isdigit() or char == "_" for char in folded):
         return folded

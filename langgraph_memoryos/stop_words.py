@@ -6,6 +6,8 @@ carry a topic in another listed language are left out on purpose: German ``die``
 :func:`langgraph_memoryos.text.fold` (case-folded, no Latin accents, no apostrophes).
 """
 
+# ruff: noqa: RUF001 - Cyrillic letters that look like Latin ones are what the Russian list is made of
+
 _ENGLISH = """
 a about above actually after again all almost already also although always am an and any anyone anything
 are arent around as at away back be because been before being below between both but by can cannot cant
@@ -78,7 +80,9 @@ _RUSSIAN = """
 """
 
 STOP_WORDS: frozenset[str] = frozenset(
-    f"{_ENGLISH} {_QUESTION_FRAME} {_SPANISH} {_FRENCH} {_GERMAN} {_PORTUGUESE} {_ITALIAN} {_RUSSIAN}".split(),
+    word
+    for words in (_ENGLISH, _QUESTION_FRAME, _SPANISH, _FRENCH, _GERMAN, _PORTUGUESE, _ITALIAN, _RUSSIAN)
+    for word in words.split(),
 )
 """Function and question words of the languages that put spaces between words."""
 

@@ -64,9 +64,7 @@ def normalise(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Return only the letters, digits and marks of ``text``, normalised: the form in which quotes are
-    compared.
-    """
+    """Return only the letters, digits and marks, normalised: the form in which quotes are compared."""
     return "".join(match.group() for match in re.finditer(rf"[\w{scripts.MARKS}]+", normalise(text)))
 
 
@@ -80,10 +78,10 @@ def tokens(text: str) -> list[str]:
 
 
 def index_text(text: str) -> str:
-    """Return what is put into the search index: all tokens, and single Han characters so that one can be
-    asked for.
+    """Return what is put into the search index: all tokens, and every Han character by itself.
 
-    Function words stay in; the index is made without stop words and queries leave them out.
+    So a question for one character finds it. Function words stay in; the index is made without stop words
+    and queries leave them out.
     """
     plain = _indexed(text)
     found = _tokens(plain)
@@ -148,9 +146,7 @@ def _tokens(plain: str) -> list[str]:
 
 
 def _units(normalised: str, *, whole: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield ``("word" | "joined" | "run", text)``; with ``whole``, an identifier as written instead of its
-    parts.
-    """
+    """Yield ``("word" | "joined" | "run", text)``; with ``whole``, identifiers as written, not in parts."""
     plain = normalised if normalised.isascii() else normalised.translate(_APOSTROPHES)
     pattern = _ASCII_CHUNK if plain.isascii() else _CHUNK
     for match in pattern.finditer(plain):
@@ -177,9 +173,7 @@ def _linked(chunk: str, *, whole: bool) -> Iterator[tuple[str, str]]:
 
 
 def _bare(word: str) -> str:
-    """Return the word an apostrophe belongs to: dog's → dog, l'homme → homme, don't → dont, o'brien →
-    obrien.
-    """
+    """Return a word without its apostrophes: dog's → dog, l'homme → homme, don't → dont."""
     if "'" not in word:
         return word
     return _ELISION.sub("", _CLITIC.sub("", word)).replace("'", "") or word.replace("'", "")

@@ -1,6 +1,4 @@
-"""How much text there is, and where it may be cut: token estimates, clipping, sentences; offline, any
-language.
-"""
+"""How much text there is, and where it may be cut: token estimates, clipping, sentences."""
 
 import math
 import re
@@ -38,9 +36,7 @@ def count_tokens(text: str) -> int:
 
 
 def clip(text: str, max_tokens: int) -> str:
-    """Return ``text`` with its middle left out where it is longer than ``max_tokens``; the cut shows as
-    ``[…]``.
-    """
+    """Return ``text`` with its middle left out (``[…]``) where it is longer than ``max_tokens``."""
     if len(text) <= max_tokens or count_tokens(text) <= max_tokens:
         return text
     characters = max(2, int(len(text) * max_tokens / count_tokens(text)) - 4)

@@ -1,4 +1,4 @@
-"""The call that reads pages leaving short-term memory: continuity, keywords, a summary of each dialogue chain."""
+"""The call that reads pages leaving short-term memory: continuity, keywords, a summary of each chain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ Return one entry for every page listed under PAGES, in order:
 - page: its number.
 - continues_previous: true if the page goes on with the subject of the page right before it, else false.
 - keywords: 3 to 8 single words that name its subjects, in the language of the dialogue.
-- chain_summary: one or two sentences on this page and the earlier pages it continues, in the language of the \
-dialogue. Say only what the pages say."""
+- chain_summary: one or two sentences on this page and the earlier pages it continues, in the language of \
+the dialogue. Say only what the pages say."""
 
 
 class PageReading(BaseModel):

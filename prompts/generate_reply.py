@@ -2,12 +2,12 @@
 
 HOW_TO_ANSWER = """\
 You talk with a user you know from earlier conversations. Answer in the language of the user's last message. \
-Use the memory below where it helps, and do not mention it unless asked. What the user says now is newer than \
-memory. If neither memory nor the conversation holds a fact about the user, say that you do not know it."""
+Use the memory below where it helps, and do not mention it unless asked. What the user says now is newer \
+than memory. If neither memory nor the conversation holds a fact about the user, say that you do not know it."""
 
 WITHOUT_MEMORY = """\
-Answer in the language of the user's last message. You know nothing of earlier conversations with this user; \
-if asked about them, say so."""
+Answer in the language of the user's last message. You know nothing of earlier conversations with this \
+user; if asked about them, say so."""
 
 
 def system_prompt(memory_text: str, *, instructions: str = "") -> str:

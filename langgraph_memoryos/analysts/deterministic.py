@@ -44,7 +44,7 @@ class DeterministicAnalyst:
         chain: Chain | None,
         pages: Sequence[Page],
     ) -> Thinking[tuple[PageAnalysis, ...]]:
-        """Judge continuity by time and shared words; keep the weightiest sentences of each chain as its meta."""
+        """Judge continuity by time and shared words; a chain's meta is its weightiest sentences."""
         yield from ()
         analyses: list[PageAnalysis] = []
         before, meta = previous, chain.meta if chain else ""
@@ -77,8 +77,8 @@ class DeterministicAnalyst:
             for text in stated_facts(page.query):
                 facts[text] = (*facts.get(text, ()), page.page_id)
         profile = [
-            ProfileDraft(name=_NAME, value=name, source_page_ids=(page.page_id,)) for name, page in
-            names.items()
+            ProfileDraft(name=_NAME, value=name, source_page_ids=(page.page_id,))
+            for name, page in names.items()
         ]
         return Digest(
             user_profile=tuple(profile[-1:]),
@@ -100,8 +100,10 @@ def extract_segment(given: SegmentPages) -> SegmentSummary:
     return SegmentSummary(
         segment_id=given.segment.segment_id,
         title=extraction.title_from(words),
-        summary=extraction.extend_summary(given.segment.summary, given.pages,
-        max_tokens=extraction.SUMMARY_TOKENS), keywords=words,
+        summary=extraction.extend_summary(
+            given.segment.summary, given.pages, max_tokens=extraction.SUMMARY_TOKENS
+        ),
+        keywords=words,
     )
 
 

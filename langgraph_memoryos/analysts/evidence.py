@@ -75,9 +75,11 @@ _PLACEHOLDERS = frozenset(
     }
 )
 _NOTHING_SAID = re.compile(
-    r"^(?:error\b|traceback|exception\b|(?:there is |there are )?no (?:facts?|information|user facts?|new facts?|evidence)\b"
-    r"|(?:the )?user (?:did not|didn't|does not|doesn't|has not|hasn't) (?:mention|say|state|provide|specify|share)"
-    r"|not (?:specified|mentioned|provided|available|stated)|没有(?:提及|提到|相关)|未(?:提及|提到|说明)|用户(?:没有|未)(?:提及|提到|说明))",
+    r"^(?:error\b|traceback|exception\b"
+    r"|(?:there (?:is|are) )?no (?:(?:user |new )?facts?|information|evidence)\b"
+    r"|(?:the )?user (?:did|does|has)(?: not|n't) (?:mention|say|state|provide|specify|share)"
+    r"|not (?:specified|mentioned|provided|available|stated)"
+    r"|没有(?:提及|提到|相关)|未(?:提及|提到|说明)|用户(?:没有|未)(?:提及|提到|说明))",
 )
 
 
@@ -89,7 +91,7 @@ def meaningful(text: str, *, max_characters: int) -> str:
 
 
 def is_quoted(evidence: str, page: Page, side: Side) -> bool:
-    """Tell whether ``evidence`` was said on that side of the page, whatever its case, spaces and punctuation."""
+    """Tell whether ``evidence`` was said on that side of the page, ignoring case, spaces and punctuation."""
     quote = squeeze(evidence)
     enough = _MIN_QUOTE_CHARACTERS if quote.isascii() else _MIN_DENSE_QUOTE_CHARACTERS
     said = page.query if side == "query" else page.reply
@@ -109,6 +111,6 @@ def is_about(statement: str, page: Page, side: Side) -> bool:
 
 
 def single_words(words: list[str]) -> tuple[str, ...]:
-    """Return a model's keywords as those of queries are made: case-folded single words, without duplicates."""
+    """Return a model's keywords as those of queries are made: case-folded single words, each once."""
     said = (word for word in words if meaningful(word, max_characters=60))
     return tuple(dict.fromkeys(word for each in said for word in keywords(each[:60])))[:_MAX_KEYWORDS]

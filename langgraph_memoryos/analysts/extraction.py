@@ -40,8 +40,7 @@ def title_from(words: Sequence[str]) -> str:
 
 
 def extend_summary(summary: str, pages: Sequence[Page], *, max_tokens: int) -> str:
-    """Return a summary of earlier text and ``pages``: their weightiest sentences, in order, within
-    ``max_tokens``.
+    """Return the weightiest sentences of a summary so far and of ``pages``, in order, within ``max_tokens``.
 
     A sentence weighs as much as the content words it shares with the rest, per word; the user's own words
     weigh more than the reply's, and statements more than questions.

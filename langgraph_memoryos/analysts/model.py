@@ -55,21 +55,28 @@ class ModelAnalyst:
         self._time_zone = time_zone
 
     def analyse_pages(
-        self, *, previous: Page | None, chain: Chain | None, pages: Sequence[Page],
+        self,
+        *,
+        previous: Page | None,
+        chain: Chain | None,
+        pages: Sequence[Page],
     ) -> Thinking[tuple[PageAnalysis, ...]]:
         """Judge continuity, keywords and chain meta of all pages in one request."""
         if not pages:
             return ()
-        messages = analyse_pages.build_messages(analyse_pages.AnalysePagesInput(
-            pages=pages,
-            previous=previous,
-            chain_summary=chain.meta if chain else "",
-            max_text_tokens=self._share(2 * len(pages) + 2),
-            time_zone=self._time_zone,
-        ))
+        messages = analyse_pages.build_messages(
+            analyse_pages.AnalysePagesInput(
+                pages=pages,
+                previous=previous,
+                chain_summary=chain.meta if chain else "",
+                max_text_tokens=self._share(2 * len(pages) + 2),
+                time_zone=self._time_zone,
+            )
+        )
         wanted = range(1, len(pages) + 1)
         reply = yield from _ask(
-            messages, analyse_pages.PageReadings,
+            messages,
+            analyse_pages.PageReadings,
             lambda given: _missing("page", wanted, [each.page for each in given.pages]),
         )
         readings = {each.page: each for each in reversed(reply.pages)}
@@ -81,18 +88,23 @@ class ModelAnalyst:
             return ()
         texts = [
             summarise_segments.SegmentText(
-                title=each.segment.title, summary=each.segment.summary, pages=each.pages,
+                title=each.segment.title,
+                summary=each.segment.summary,
+                pages=each.pages,
             )
             for each in segments
         ]
-        messages = summarise_segments.build_messages(summarise_segments.SummariseSegmentsInput(
-            segments=texts,
-            max_text_tokens=self._share(sum(2 * len(each.pages) + 1 for each in segments)),
-            time_zone=self._time_zone,
-        ))
+        messages = summarise_segments.build_messages(
+            summarise_segments.SummariseSegmentsInput(
+                segments=texts,
+                max_text_tokens=self._share(sum(2 * len(each.pages) + 1 for each in segments)),
+                time_zone=self._time_zone,
+            )
+        )
         wanted = range(1, len(segments) + 1)
         reply = yield from _ask(
-            messages, summarise_segments.SegmentReadings,
+            messages,
+            summarise_segments.SegmentReadings,
             lambda given: _missing("segment", wanted, [each.segment for each in given.segments]),
         )
         readings = {each.segment: each for each in reversed(reply.segments)}
@@ -104,13 +116,15 @@ class ModelAnalyst:
         if not pages:
             return Digest()
         labels = fact_labels(given)
-        messages = digest_segments.build_messages(digest_segments.DigestSegmentsInput(
-            pages=pages,
-            persona=given.persona,
-            known_facts={label: fact.text for label, fact in labels.items()},
-            max_text_tokens=self._share(2 * len(pages)),
-            time_zone=self._time_zone,
-        ))
+        messages = digest_segments.build_messages(
+            digest_segments.DigestSegmentsInput(
+                pages=pages,
+                persona=given.persona,
+                known_facts={label: fact.text for label, fact in labels.items()},
+                max_text_tokens=self._share(2 * len(pages)),
+                time_zone=self._time_zone,
+            )
+        )
         reply = yield from _ask(messages, digest_segments.PersonaReading, lambda _: "")
         return believed_digest(reply, pages, labels)
 
@@ -119,7 +133,9 @@ class ModelAnalyst:
 
 
 def _ask(
-    messages: tuple[BaseMessage, ...], reply_model: type[ReplyT], problem_with: Callable[[ReplyT], str],
+    messages: tuple[BaseMessage, ...],
+    reply_model: type[ReplyT],
+    problem_with: Callable[[ReplyT], str],
 ) -> Thinking[ReplyT]:
     """Ask, and once more with the error shown.
 

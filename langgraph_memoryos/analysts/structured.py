@@ -1,7 +1,8 @@
 """How a structured model call is made: the only place that knows how models differ.
 
-Transport errors (time-out, rate limit, no connection) propagate: the graph retries them. A reply that does not fit is
-no error here but a :class:`ModelReply` that says what was wrong, so that the analyst can ask once more.
+Transport errors (time-out, rate limit, no connection) propagate: the graph retries them. A reply that does
+not fit is no error here but a :class:`ModelReply` that says what was wrong, so that the analyst can ask once
+more.
 """
 
 import json
@@ -18,8 +19,15 @@ from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest, Think
 from langgraph_memoryos.errors import ModelUnavailableError
 
 T = TypeVar("T")
-Usage = dict[str, int]
-"""``model_calls``, ``input_tokens`` and ``output_tokens``."""
+
+
+class Usage(TypedDict):
+    """What calls used; tokens are 0 where a model does not report them."""
+
+    model_calls: int
+    input_tokens: int
+    output_tokens: int
+
 
 # LangGraph leaves models tagged so out of the reply stream.
 _QUIET = RunnableConfig(tags=["nostream"])
@@ -130,7 +138,7 @@ def _structured(model: BaseChatModel, request: ModelRequest) -> Runnable[Any, An
 
 
 def _rejects_response_format(error: Exception) -> bool:
-    """Tell whether a server refuses structured output, as opposed to failing or refusing the whole request."""
+    """Tell whether a server refuses structured output, as opposed to failing."""
     status = getattr(error, "status_code", None)
     message = str(error).lower()
     named = any(
@@ -169,7 +177,7 @@ def _after_system(messages: list[BaseMessage], rule: SystemMessage) -> list[Base
 
 def _from_raw(answer: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
     if not isinstance(answer, Mapping):
-        return _checked(answer, "", request), _no_usage() | {"model_calls": 1}
+        return _checked(answer, "", request), _usage(None)
     raw = answer.get("raw")
     if isinstance(answer.get("parsed"), request.reply_model):
         return ModelReply(parsed=answer["parsed"], text=_text(raw)), _usage(raw)
@@ -221,12 +229,10 @@ def _text(message: Any) -> str:
 
 
 def _usage(message: Any) -> Usage:
-    counts = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
-    return Usage(
-        model_calls=1,
-        input_tokens=counts.get("input_tokens", 0),
-        output_tokens=counts.get("output_tokens", 0),
-    )
+    counts = message.usage_metadata if isinstance(message, AIMessage) else None
+    if counts is None:
+        return Usage(model_calls=1, input_tokens=0, output_tokens=0)
+    return Usage(model_calls=1, input_tokens=counts["input_tokens"], output_tokens=counts["output_tokens"])
 
 
 def _no_usage() -> Usage:
@@ -234,4 +240,8 @@ def _no_usage() -> Usage:
 
 
 def _added(first: Usage, second: Usage) -> Usage:
-    return {name: count + second[name] for name, count in first.items()}
+    return Usage(
+        model_calls=first["model_calls"] + second["model_calls"],
+        input_tokens=first["input_tokens"] + second["input_tokens"],
+        output_tokens=first["output_tokens"] + second["output_tokens"],
+    )
