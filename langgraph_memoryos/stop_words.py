@@ -82,7 +82,7 @@ _RUSSIAN = """
 STOP_WORDS: frozenset[str] = frozenset(
     word
     for words in (_ENGLISH, _QUESTION_FRAME, _SPANISH, _FRENCH, _GERMAN, _PORTUGUESE, _ITALIAN, _RUSSIAN)
-    for word in words.split(),
+    for word in words.split()
 )
 """Function and question words of the languages that put spaces between words."""
 

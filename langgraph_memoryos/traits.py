@@ -103,9 +103,9 @@ complexity: cares that answers are deep and sophisticated
 
 _CONTENT_INTERESTS = """
 science knowledge psychology cinema entertainment gaming parenting imagination anime sports law workplace pets
-travel health stories cars food_culture education current_events home_decor international_affairs finance
-campus_life digital_technology emotions humour music reading painting dance crafts photography culture fitness art
-stationery_and_planners celebrities outdoors camping social_sciences weddings fashion
+travel health stories cars food_culture education current_events home_decor international_affairs
+finance campus_life digital_technology emotions humour music reading painting dance crafts photography
+culture fitness art stationery_and_planners celebrities outdoors camping social_sciences weddings fashion
 """
 
 

@@ -3,7 +3,7 @@
 HOW_TO_ANSWER = """\
 You talk with a user you know from earlier conversations. Answer in the language of the user's last message. \
 Use the memory below where it helps, and do not mention it unless asked. What the user says now is newer \
-than memory. If neither memory nor the conversation holds a fact about the user, say that you do not know it."""
+than memory. If neither memory nor the conversation holds a fact about the user, say you do not know it."""
 
 WITHOUT_MEMORY = """\
 Answer in the language of the user's last message. You know nothing of earlier conversations with this \

@@ -45,16 +45,14 @@ _NAMES = _openings(
 _SAID_WORD = re.compile(r"[^\s,.;:!?()\"，。！？；]+")
 _AFTER_CHINESE_NAME = re.compile(r"\s*(?:$|[,，。.!！;；、~～])")
 
-_KIN = (
-    "wife|husband|partner|girlfriend|boyfriend|son|daughter|kids?|children|mom|mum|mother|dad|father|sister"
-)
+_KIN = "wife|husband|partner|girlfriend|boyfriend|son|daughter|kids?|mom|mother|dad|father|sister|brother"
 _CHINESE_KIN = "妻子|老婆|丈夫|老公|儿子|女儿|妈妈|爸爸|母亲|父亲|姐姐|妹妹|哥哥|弟弟"
 _FACTS = _openings(
     r"i(?:'m| am) (?:a|an|allergic|from|vegan|vegetarian|married|single|divorced|pregnant|retired)\b",
     r"i (?:live|work|study|teach|own|love|hate|prefer|play|collect|speak|grew up|was born|(?:just )?moved)\b",
     r"i (?:got married|got engaged|graduated|(?:just )?adopted)\b",
     r"i(?:'ve| have) (?:a|an|two|three|four|lived|worked|moved|adopted|bought)\b",
-    rf"my (?:{_KIN}|brother|dog|cat|job|birthday|hobby|favou?rite)\b.*\b(?:is|are|was|has|have|works|lives)\b",
+    rf"my (?:{_KIN}|dog|cat|job|birthday|hobby|favou?rite)\b.*\b(?:is|are|was|has|have|works|lives)\b",
     r"我(?:是一|是个|是名|住在|来自|出生|最?喜欢|不喜欢|讨厌|爱吃|不吃|养了|有一|有两|有个|结婚|毕业)",
     r"我在.{1,12}(?:工作|上班|上学|读书)",
     r"我对.{1,12}过敏",

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from pydantic import ValidationError
+from typing_extensions import TypedDict
 
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest, Thinking
 from langgraph_memoryos.errors import ModelUnavailableError
