@@ -25,12 +25,12 @@ _stemmers = threading.local()
 
 @lru_cache(maxsize=65_536)
 def fold(word: str) -> str:
-    """Return a case-folded word without Latin accents, which people leave out when they search."""
+    """Return a case-folded word without Latin accents and Russian ё, which people leave out."""
     if word.isascii():
         return word
     apart = unicodedata.normalize("NFD", word)
     if not "a" <= apart[:1] <= "z":
-        return word
+        return word.replace("\u0451", "\u0435")
     return unicodedata.normalize("NFC", "".join(char for char in apart if not unicodedata.combining(char)))
 
 
