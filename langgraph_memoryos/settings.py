@@ -78,6 +78,10 @@ class MemorySettings(BaseModel):
         default=4000, ge=100,
         description="Estimated tokens of the short-term queue in a prompt, at most; the newest pages are kept.",
     )
+    chain_meta_in_prompt: bool = Field(
+        default=False,
+        description="Also tell the summary of a recalled page's dialogue chain, where the chain has several pages.",
+    )
     after_promotion: Literal["cool", "archive"] = Field(
         default="cool", description="What becomes of a promoted segment: it cools, or leaves mid-term search.",
     )
@@ -114,6 +118,7 @@ class MemorySettings(BaseModel):
         constants: dict[str, Any] = {
             "short_term_capacity_pages": 7, "eviction_batch_pages": 1, "retrieval": "two_stage",
             "max_memory_tokens": 8000,
+            "chain_meta_in_prompt": True,
         }
         return cls(**(constants | changes))
 

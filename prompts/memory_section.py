@@ -68,5 +68,5 @@ def section(*, user: Sequence[str], agent: Sequence[str], pages: Sequence[str]) 
 
 
 def chain_metas(chains: Sequence[Chain]) -> dict[str, str]:
-    """Return the meta of each chain by its id."""
-    return {chain.chain_id: chain.meta for chain in chains}
+    """Return the meta of each chain of several pages by its id; that of a single page only repeats it."""
+    return {chain.chain_id: chain.meta for chain in chains if chain.page_count > 1}

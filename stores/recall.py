@@ -211,12 +211,13 @@ class RecallStore:
         if not ranked:
             return MidTermRecall()
         keys = self._namespace.keys(scope)
-        chain_ids = list(dict.fromkeys(chain for item in ranked if (chain := chains.get(item.page_id))))
+        wanted = chains if self._settings.chain_meta_in_prompt else {}
+        chain_ids = list(dict.fromkeys(chain for item in ranked if (chain := wanted.get(item.page_id))))
         pipeline = self._client.pipeline(transaction=False)
         for item in ranked:
             pipeline.hmget(keys.page(item.page_id), PAGE_FIELDS)
         for chain_id in chain_ids:
-            pipeline.hget(keys.chain(chain_id), "meta")
+            pipeline.hmget(keys.chain(chain_id), ["meta", "pages"])
         replies = pipeline.execute()
         pages = [
             ScoredPage(page=page, relevance=item.relevance, parts=item.parts)
@@ -227,7 +228,10 @@ class RecallStore:
         metas = zip(chain_ids, replies[len(ranked):], strict=True)
         return MidTermRecall(
             pages=tuple(pages),
-            chains=tuple(Chain(chain_id=name, meta=meta.decode()) for name, meta in metas if meta),
+            chains=tuple(
+                Chain(chain_id=name, meta=meta.decode(), page_count=int(count))
+                for name, (meta, count) in metas if meta
+            ),
         )
 
 
