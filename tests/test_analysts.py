@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from pydantic import ValidationError
 
 from langgraph_memoryos.analysts import DeterministicAnalyst, ModelAnalyst
 from langgraph_memoryos.analysts.protocol import Digest, DigestInput, SegmentPages, without_model
 from langgraph_memoryos.analysts.statements import stated_facts, stated_name
 from langgraph_memoryos.analysts.structured import athink, think
 from langgraph_memoryos.errors import ModelOutputError, ModelUnavailableError
+from langgraph_memoryos.prompts.analyse_pages import PageReadings
 from langgraph_memoryos.records import Chain, Fact, Page, Segment
 from langgraph_memoryos.text_size import count_tokens
 from tests.scripted_model import ScriptedModel
@@ -156,6 +158,25 @@ def test_a_reply_cut_off_by_the_client_is_asked_again():
     analyses, usage = analyse(model)
     assert len(analyses) == 2
     assert usage["model_calls"] == 2
+
+
+def rejected_by_client(reply: str) -> ValidationError:
+    with pytest.raises(ValidationError) as caught:
+        PageReadings.model_validate_json(reply)
+    return caught.value
+
+
+@pytest.mark.parametrize("reply", ["not json", '{"x": 1}', "null", ""])
+def test_a_reply_that_the_client_itself_rejects_is_asked_again(reply):
+    model = ScriptedModel(replies=[rejected_by_client(reply), GOOD], structured=True)
+    analyses, usage = analyse(model)
+    assert len(analyses) == 2
+    assert usage["model_calls"] == 2
+
+
+def test_fenced_json_that_the_client_itself_rejects_is_used():
+    model = ScriptedModel(replies=[rejected_by_client(f"```json\n{GOOD}\n```")], structured=True)
+    assert len(analyse(model)[0]) == 2
 
 
 def test_calls_stay_out_of_the_reply_stream():

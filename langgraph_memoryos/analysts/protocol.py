@@ -1,9 +1,9 @@
 """What an analyst does: read pages and say what they are about, without touching memory.
 
-An analyst *thinks* and never writes. Its three methods are generators: each yields the model requests it needs
-(none, for the deterministic analyst), is sent the replies, and returns its result. Whoever drives it
-(:mod:`langgraph_memoryos.analysts.structured`) decides whether the model is called with ``invoke`` or ``ainvoke``, so
-there is one body of logic for both.
+An analyst *thinks* and never writes. Its three methods are generators: each yields the model requests it
+needs (none, for the deterministic analyst), is sent the replies, and returns its result. Whoever drives it
+(:mod:`langgraph_memoryos.analysts.structured`) decides whether the model is called with ``invoke`` or
+``ainvoke``, so there is one body of logic for both.
 """
 
 from collections.abc import Generator, Sequence
@@ -26,7 +26,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelReply:
-    """What came back: ``parsed`` when the reply fitted, else ``None`` with the validation ``error`` and raw ``text``."""
+    """What came back: ``parsed`` when the reply fitted, else ``None`` with ``error`` and the raw ``text``."""
 
     parsed: BaseModel | None
     text: str = ""
@@ -57,7 +57,7 @@ class PageAnalysis(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentPages(Record):
-    """A segment together with those of its pages an analyst should read (new ones first to be read, oldest first).
+    """A segment together with those of its pages an analyst should read, oldest first.
 
     ``segment.summary`` holds the summary of the pages read earlier, empty for a new segment.
     """
@@ -146,13 +146,13 @@ class Analyst(Protocol):
     ) -> Thinking[tuple[PageAnalysis, ...]]:
         """Judge continuity, keywords and chain meta of consecutive ``pages`` (oldest first) in one request.
 
-        ``previous`` is the page right before the first one in the same thread (already evicted) and ``chain`` its
-        chain, or ``None``. Returns exactly one analysis per page, in order.
+        ``previous`` is the page right before the first one in the same thread (already evicted) and ``chain``
+        its chain, or ``None``. Returns exactly one analysis per page, in order.
         """
         ...
 
     def summarise_segments(self, segments: Sequence[SegmentPages]) -> Thinking[tuple[SegmentSummary, ...]]:
-        """Give title, summary and keywords for each segment from its summary so far and its pages, in one request."""
+        """Give each segment a title, summary and keywords from its summary so far and its pages, in one request."""
         ...
 
     def digest_segments(self, given: DigestInput) -> Thinking[Digest]:

@@ -6,36 +6,22 @@ more.
 """
 
 import json
-from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar, cast
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
-from pydantic import ValidationError
-from typing_extensions import TypedDict
 
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest, Thinking
+from langgraph_memoryos.analysts.replies import Usage, reply_from_message, reply_from_raw, unusable_reply
 from langgraph_memoryos.errors import ModelUnavailableError
 
 T = TypeVar("T")
 
-
-class Usage(TypedDict):
-    """What calls used; tokens are 0 where a model does not report them."""
-
-    model_calls: int
-    input_tokens: int
-    output_tokens: int
-
-
 # LangGraph leaves models tagged so out of the reply stream.
 _QUIET = RunnableConfig(tags=["nostream"])
-_MAX_OBJECTS_TRIED = 50
-_MAX_REPLY_CHARACTERS = 200_000
 _REFUSED_STATUS = frozenset({400, 404, 415, 422, 501})
-_UNFINISHED = frozenset({"LengthFinishReasonError", "ContentFilterFinishReasonError"})
 
 
 def ask(
@@ -52,13 +38,13 @@ def ask(
     structured = _structured(model, request)
     if structured is not None:
         try:
-            return _from_raw(structured.invoke(list(request.messages), quiet), request)
+            return reply_from_raw(structured.invoke(list(request.messages), quiet), request)
         except Exception as error:
-            if (unfinished := _unfinished(error)) is not None:
-                return unfinished
+            if (unusable := unusable_reply(error, request)) is not None:
+                return unusable
             if not _rejects_response_format(error):
                 raise
-    return _from_message(model.invoke(_with_schema(request), quiet), request)
+    return reply_from_message(model.invoke(_with_schema(request), quiet), request)
 
 
 async def aask(
@@ -71,13 +57,13 @@ async def aask(
     structured = _structured(model, request)
     if structured is not None:
         try:
-            return _from_raw(await structured.ainvoke(list(request.messages), quiet), request)
+            return reply_from_raw(await structured.ainvoke(list(request.messages), quiet), request)
         except Exception as error:
-            if (unfinished := _unfinished(error)) is not None:
-                return unfinished
+            if (unusable := unusable_reply(error, request)) is not None:
+                return unusable
             if not _rejects_response_format(error):
                 raise
-    return _from_message(await model.ainvoke(_with_schema(request), quiet), request)
+    return reply_from_message(await model.ainvoke(_with_schema(request), quiet), request)
 
 
 def think(
@@ -148,19 +134,6 @@ def _rejects_response_format(error: Exception) -> bool:
     return isinstance(error, NotImplementedError) or (status in _REFUSED_STATUS and named)
 
 
-def _unfinished(error: Exception) -> tuple[ModelReply, Usage] | None:
-    """Return the invalid reply behind an error that OpenAI's client raises for a reply that was cut off."""
-    if type(error).__name__ not in _UNFINISHED:
-        return None
-    counts = getattr(getattr(error, "completion", None), "usage", None)
-    usage = Usage(
-        model_calls=1,
-        input_tokens=getattr(counts, "prompt_tokens", 0) or 0,
-        output_tokens=getattr(counts, "completion_tokens", 0) or 0,
-    )
-    return ModelReply(parsed=None, error="The reply was cut off; answer more briefly."), usage
-
-
 def _with_schema(request: ModelRequest) -> list[BaseMessage]:
     schema = json.dumps(request.reply_model.model_json_schema(), ensure_ascii=False)
     rule = SystemMessage(
@@ -174,66 +147,6 @@ def _after_system(messages: list[BaseMessage], rule: SystemMessage) -> list[Base
     if messages and isinstance(messages[0], SystemMessage):
         return [SystemMessage(f"{messages[0].text}\n\n{rule.text}"), *messages[1:]]
     return [rule, *messages]
-
-
-def _from_raw(answer: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
-    if not isinstance(answer, Mapping):
-        return _checked(answer, "", request), _usage(None)
-    raw = answer.get("raw")
-    if isinstance(answer.get("parsed"), request.reply_model):
-        return ModelReply(parsed=answer["parsed"], text=_text(raw)), _usage(raw)
-    return _from_message(raw, request)
-
-
-def _from_message(message: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
-    text = _text(message)
-    error = "The reply holds no JSON object."
-    for candidate in _objects(text[:_MAX_REPLY_CHARACTERS]):
-        reply = _checked(candidate, text, request)
-        if reply.parsed is not None:
-            return reply, _usage(message)
-        error = reply.error
-    return ModelReply(parsed=None, text=text, error=error), _usage(message)
-
-
-def _checked(value: Any, text: str, request: ModelRequest) -> ModelReply:
-    try:
-        return ModelReply(parsed=request.reply_model.model_validate(value), text=text)
-    except ValidationError as error:
-        return ModelReply(parsed=None, text=text, error=_sentences(error))
-
-
-def _sentences(error: ValidationError) -> str:
-    """Return what was wrong without the values, which may be what a user said."""
-    problems = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'reply'}: {each['msg']}" for each in problems[:5])
-
-
-def _objects(text: str) -> Iterator[Any]:
-    """Yield the JSON objects in fenced or prose-wrapped text, outermost first."""
-    decoder = json.JSONDecoder()
-    start = 0
-    for _ in range(_MAX_OBJECTS_TRIED):
-        start = text.find("{", start)
-        if start < 0:
-            return
-        try:
-            value, start = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            start += 1
-        else:
-            yield value
-
-
-def _text(message: Any) -> str:
-    return str(message.text) if isinstance(message, BaseMessage) else ""
-
-
-def _usage(message: Any) -> Usage:
-    counts = message.usage_metadata if isinstance(message, AIMessage) else None
-    if counts is None:
-        return Usage(model_calls=1, input_tokens=0, output_tokens=0)
-    return Usage(model_calls=1, input_tokens=counts["input_tokens"], output_tokens=counts["output_tokens"])
 
 
 def _no_usage() -> Usage:
