@@ -219,6 +219,19 @@ def test_blank_readings_fall_back_to_what_was_said():
     assert "biscuit" in analyses[0].keywords
 
 
+def test_summaries_that_echo_the_instructions_fall_back_to_what_was_said():
+    echo = {
+        "segment": 1,
+        "title": "2 to 6 words",
+        "summary": "At most four sentences.",
+        "keywords": ["sentences"],
+    }
+    model = ScriptedModel(replies=[json.dumps({"segments": [echo]})])
+    summary = think(ModelAnalyst().summarise_segments([segment(*PAGES)]), model)[0][0]
+    assert "Biscuit" in summary.summary
+    assert "biscuit" in summary.title
+
+
 def test_a_chain_goes_on_from_the_page_before():
     model = ScriptedModel(replies=[GOOD])
     analyses, _ = analyse(model, previous=page(0, "Hello"), chain=Chain(chain_id="c", meta="A greeting."))

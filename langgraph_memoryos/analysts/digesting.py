@@ -110,7 +110,7 @@ def _facts(
     for reading in readings[:_MAX_ENTRIES]:
         page = _page(reading.page, reading.evidence, pages, side)
         text = meaningful(reading.text, max_characters=_MAX_FACT_CHARACTERS)
-        if page is None or not text or not is_about(text, page, side):
+        if page is None or not text or not is_about(text, page.query if side == "query" else page.reply):
             continue
         key = squeeze(text)
         before = drafts.get(key, FactDraft(text=text, source_page_ids=()))

@@ -98,16 +98,21 @@ def is_quoted(evidence: str, page: Page, side: Side) -> bool:
     return len(quote) >= enough and quote in squeeze(said)
 
 
-def is_about(statement: str, page: Page, side: Side) -> bool:
+def is_about(statement: str, said: str) -> bool:
     """Tell whether a statement shares a content word with what was said.
 
-    Weak models copy a true quote next to an invented fact. Statements in another script than the page cannot
-    be compared and pass.
+    Weak models copy a true quote next to an invented fact, or the instructions instead of a summary. A
+    statement in another script than what was said cannot be compared and passes.
     """
-    said = page.query if side == "query" else page.reply
     if statement.isascii() != said.isascii():
         return True
     return not set(query_tokens(statement, limit=256)).isdisjoint(query_tokens(said, limit=4096))
+
+
+def told(text: str, said: str, *, max_characters: int) -> str:
+    """Return a model's text if it says something about what was said, else an empty string."""
+    plain = meaningful(text, max_characters=max_characters)
+    return plain if plain and is_about(plain, said) else ""
 
 
 def single_words(words: list[str]) -> tuple[str, ...]:

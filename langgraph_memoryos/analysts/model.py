@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from langgraph_memoryos.analysts import extraction
 from langgraph_memoryos.analysts.deterministic import digest_pages, extract_segment
 from langgraph_memoryos.analysts.digesting import believed_digest, fact_labels
-from langgraph_memoryos.analysts.evidence import meaningful, single_words
+from langgraph_memoryos.analysts.evidence import single_words, told
 from langgraph_memoryos.analysts.protocol import (
     Digest,
     DigestInput,
@@ -179,9 +179,10 @@ def _analyses(
     before, meta = previous is not None, chain.meta if chain else ""
     for page, reading in zip(pages, readings, strict=True):
         continues = before and reading.continues_previous
-        told = meta if continues else ""
-        meta = meaningful(reading.chain_summary, max_characters=_MAX_META_CHARACTERS)
-        meta = meta or extraction.extend_summary(told, [page], max_tokens=extraction.META_TOKENS)
+        so_far = meta if continues else ""
+        said = f"{so_far}\n{extraction.page_text(page)}"
+        meta = told(reading.chain_summary, said, max_characters=_MAX_META_CHARACTERS)
+        meta = meta or extraction.extend_summary(so_far, [page], max_tokens=extraction.META_TOKENS)
         words = single_words(reading.keywords) or extraction.page_keywords(page)
         analyses.append(
             PageAnalysis(page_id=page.page_id, continues_previous=continues, chain_meta=meta, keywords=words)
@@ -192,9 +193,13 @@ def _analyses(
 
 def _summary(given: SegmentPages, reading: summarise_segments.SegmentReading) -> SegmentSummary:
     extracted = extract_segment(given)
+    pages = (extraction.page_text(page) for page in given.pages)
+    said = "\n".join((given.segment.title, given.segment.summary, *pages))
+    summary = told(reading.summary, said, max_characters=_MAX_SUMMARY_CHARACTERS) or extracted.summary
     return SegmentSummary(
         segment_id=given.segment.segment_id,
-        title=meaningful(reading.title, max_characters=_MAX_TITLE_CHARACTERS) or extracted.title,
-        summary=meaningful(reading.summary, max_characters=_MAX_SUMMARY_CHARACTERS) or extracted.summary,
+        title=told(reading.title, f"{said}\n{summary}", max_characters=_MAX_TITLE_CHARACTERS)
+        or extracted.title,
+        summary=summary,
         keywords=single_words(reading.keywords) or extracted.keywords,
     )

@@ -152,7 +152,7 @@ class Analyst(Protocol):
         ...
 
     def summarise_segments(self, segments: Sequence[SegmentPages]) -> Thinking[tuple[SegmentSummary, ...]]:
-        """Give each segment title, summary and keywords from its summary so far and its pages, in one call."""
+        """Give each segment title, summary and keywords from its summary so far and its pages, in one go."""
         ...
 
     def digest_segments(self, given: DigestInput) -> Thinking[Digest]:
