@@ -218,11 +218,9 @@ class MemoryOS:
         Pages come in order of arrival over all agents and tiers, archived ones included.
         """
         user = readable_id(user_id, what="user_id")
-        agents: dict[str, None] = {}
         for page in self._parts.pages.iterate(user):
-            agents[page.agent_id] = None
             yield {"kind": "page"} | page.to_json()
-        for agent_id in agents or {self._parts.default_agent: None}:
+        for agent_id in dict.fromkeys((self._parts.default_agent, *self._parts.pages.agents(user))):
             yield from self._export_agent(Scope(user_id=user, agent_id=agent_id))
 
     def _export_agent(self, scope: Scope) -> Iterator[dict[str, Any]]:
@@ -299,15 +297,15 @@ class MemoryOS:
     def _resummarised(self, scope: Scope, erased: Erased) -> Erased:
         """Make the summaries of touched segments anew; the deterministic analyst cannot fail half-way."""
         parts = self._parts
-        segments = [
-            SegmentPages(
+        for segment in parts.segments.get(scope, erased.segment_ids):
+            # Erasing reaches all agents of the user, so a segment may belong to another one than was named.
+            owner = Scope(user_id=segment.user_id, agent_id=segment.agent_id)
+            given = SegmentPages(
                 segment=dataclasses.replace(segment, title="", summary="", keywords=()),
-                pages=parts.segments.newest_pages(scope, segment.segment_id, limit=parts.settings.refresh_pages),
+                pages=parts.segments.newest_pages(owner, segment.segment_id, limit=parts.settings.refresh_pages),
             )
-            for segment in parts.segments.get(scope, erased.segment_ids)
-        ]
-        summaries = without_model(DeterministicAnalyst().summarise_segments(segments)) if segments else ()
-        parts.segments.refresh(scope, [SegmentText.from_json(summary.to_json()) for summary in summaries])
+            summaries = without_model(DeterministicAnalyst().summarise_segments([given]))
+            parts.segments.refresh(owner, [SegmentText.from_json(summary.to_json()) for summary in summaries])
         return erased
 
     def _scope(self, user_id: str | int, agent_id: str | int | None) -> Scope:

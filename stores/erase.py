@@ -85,7 +85,8 @@ class Eraser:
         facts = self._facts.get(scope, [fact_id])
         if not facts:
             raise RecordNotFoundError(f"This user has no fact {fact_id!r}: `export` lists the fact ids.")
-        keys = self._namespace.keys(scope)
+        # The fact may belong to another agent of the user than the one that was named.
+        keys = self._namespace.keys(Scope(user_id=scope.user_id, agent_id=facts[0].agent_id))
         self._delete_fact(keys, fact_id, facts[0].collection)
         return Erased(facts=1)
 
@@ -168,6 +169,7 @@ class Eraser:
             pipeline.unlink(keys.segment(segment_id), keys.segment_pages(segment_id))
             pipeline.zrem(keys.segments, segment_id)
             pipeline.zrem(keys.archive, segment_id)
+            pipeline.srem(keys.stale, segment_id)
             pipeline.hdel(keys.heat, *(f"{segment_id}:{name}" for name in ("visits", "interactions", "visited")))
             pipeline.execute()
 

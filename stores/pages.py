@@ -88,6 +88,8 @@ class PageStore:
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", *fields],
         )
+        if status == b"unread":
+            return self.write(scope, exchange, revive=revive)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 
@@ -164,6 +166,12 @@ class PageStore:
     def count(self, user_id: str) -> int:
         """Return how many pages the user has, over all agents."""
         return int(self._client.zcard(self._namespace.keys(Scope(user_id=user_id, agent_id="")).log))
+
+    def agents(self, user_id: str) -> tuple[str, ...]:
+        """Return the agents that know the user, by name."""
+        keys = self._namespace.keys(Scope(user_id=user_id, agent_id=""))
+        raw: Any = self._client.hvals(keys.agents)
+        return tuple(sorted(json.loads(name) for name in raw))
 
     def iterate(self, user_id: str) -> Iterator[Page]:
         """Yield every page of a user over all agents and tiers in order of arrival; safe while pages are added."""

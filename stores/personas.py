@@ -51,6 +51,10 @@ class PersonaStore:
 
     def set_profile(self, scope: Scope, section: Section, entry: ProfileField) -> None:
         """Store a profile field of the user or the agent; another value supersedes the old one."""
+        if not entry.source_page_ids:
+            # Pages make their agent known; what is given without a page must do so as well, or no export finds it.
+            keys = self._namespace.keys(scope)
+            self._client.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
         self._set(scope, f"{section}/{entry.name}", entry.to_json(), value_name="value")
 
     def _set(self, scope: Scope, field: str, new: dict[str, Any], *, value_name: str) -> None:
