@@ -1,6 +1,6 @@
 """Fixtures of memories on the session's Redis; a test module takes them with ``pytest_plugins``."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
@@ -8,9 +8,7 @@ import pytest
 
 from langgraph_memoryos.analysts import DeterministicAnalyst, ModelAnalyst
 from langgraph_memoryos.memory import MemoryOS
-from tests.memory_support import Clock, HashEmbeddings
-
-OpenMemory = Callable[..., MemoryOS]
+from tests.memory_support import Clock, HashEmbeddings, OpenMemory
 
 
 @pytest.fixture

@@ -63,7 +63,8 @@ class Clock:
         return self.now
 
 
-Judge = Callable[[type[BaseModel], Sequence[BaseMessage]], str]
+OpenMemory = Callable[..., MemoryOS]
+"""What the fixture ``open_memory`` gives; takes the options of ``MemoryOS.open_sync``."""
 
 
 def prompt_pages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
