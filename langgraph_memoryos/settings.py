@@ -67,7 +67,7 @@ class MemorySettings(BaseModel):
     top_segments: int = Field(default=5, ge=1, le=200, description="m, segments the two-stage search looks into.")
     top_pages: int = Field(default=10, ge=1, le=200, description="k, mid-term pages a recall returns at most.")
     candidate_pages: int = Field(
-        default=100, ge=10, le=1000, description="Pages that each search brings before they are ranked.",
+        default=200, ge=10, le=1000, description="Pages that each search brings before they are ranked.",
     )
     top_facts: int = Field(default=10, ge=0, le=200, description="User facts a recall returns at most.")
     top_agent_traits: int = Field(default=10, ge=0, le=200, description="Agent facts a recall returns at most.")

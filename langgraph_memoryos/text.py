@@ -20,7 +20,7 @@ from hashlib import blake2b
 from itertools import pairwise
 
 from langgraph_memoryos import scripts
-from langgraph_memoryos.stemming import Stemmer, fold
+from langgraph_memoryos.stemming import Stemmer, fold, stem_word
 from langgraph_memoryos.stop_words import FUNCTION_CHARACTERS, PARTICLES, STOP_PHRASES, STOP_WORDS, WEB_WORDS
 
 _MAX_TOKEN = 64
@@ -42,6 +42,7 @@ _SPLIT = re.compile(r"[-.@/\\+&#%~:,_]+")
 _CLITIC = re.compile(r"'(?:s|m|re|ve|ll|d)$")
 _ELISION = re.compile(r"^(?:[ldjcnsmt]|qu|un|dell|all|nell|sull|dall|quest|lorsqu|puisqu|jusqu)'(?=\w{3})")
 
+_STOPPED = frozenset(stem_word(word) for word in STOP_WORDS)
 _STOP_PHRASE = re.compile(f"[{PARTICLES}]|{'|'.join(STOP_PHRASES)}")
 _HIRAGANA = re.compile("[\u3041-\u309f]+")
 
@@ -88,6 +89,11 @@ def index_text(text: str) -> str:
     if not plain.isascii():
         found.extend(char for char in scripts.han_characters(plain) if char not in PARTICLES)
     return " ".join(found)
+
+
+def content_tokens(text: str) -> list[str]:
+    """Return the tokens of ``text`` in order without stop words: what a page is about, for windows and feedback."""
+    return [token for token in _tokens(_indexed(text)) if token not in _STOPPED and len(token) > 1]
 
 
 def query_tokens(text: str, limit: int = 64) -> list[str]:

@@ -1,7 +1,7 @@
 -- Take a segment and its pages out of mid-term search; they stay in recall storage.
 -- Refused when the segment was used or grew since it was judged, or holds pages no persona update has seen.
 -- KEYS: segment, members, segments, archive, heat, undigested
--- ARGV: segment id, page key prefix, expected visits, expected interactions
+-- ARGV: segment id, page key prefix, expected visits, expected interactions, negated owner (out of searches)
 -- Returns 1 when archived, else 0.
 local id = ARGV[1]
 local sequence = redis.call('ZSCORE', KEYS[3], id)
@@ -14,9 +14,9 @@ for _, page in ipairs(pages) do
   if redis.call('HEXISTS', KEYS[6], page) == 1 then return 0 end
 end
 for _, page in ipairs(pages) do
-  if redis.call('EXISTS', ARGV[2] .. page) == 1 then redis.call('HSET', ARGV[2] .. page, 'tier', 'archived') end
+  if redis.call('EXISTS', ARGV[2] .. page) == 1 then redis.call('HSET', ARGV[2] .. page, 'tier', 'archived', 'owner', ARGV[5]) end
 end
-redis.call('HSET', KEYS[1], 'archived', 'yes')
+redis.call('HSET', KEYS[1], 'archived', 'yes', 'owner', ARGV[5])
 redis.call('ZREM', KEYS[3], id)
 redis.call('ZADD', KEYS[4], sequence, id)
 redis.call('HDEL', KEYS[5], id .. ':visits', id .. ':interactions', id .. ':visited')

@@ -9,6 +9,7 @@ from redis import Redis
 
 from langgraph_memoryos.errors import RecordNotFoundError
 from langgraph_memoryos.records import Page, Scope
+from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.facts import FactStore
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import PageStore
@@ -63,6 +64,7 @@ class Eraser:
         for agent_id in {page.agent_id for page in pages} | {scope.agent_id}:
             keys = self._namespace.keys(Scope(user_id=scope.user_id, agent_id=agent_id))
             self._client.hdel(keys.threads, keys.thread_tag(thread_id))
+            self._client.hdel(keys.heads, keys.thread_tag(thread_id))
         return erased
 
     def page(self, scope: Scope, page_id: str) -> Erased:
@@ -108,18 +110,12 @@ class Eraser:
         return Erased(pages=len(pages), facts=facts, segment_ids=tuple(touched))
 
     def _erase_page(self, keys: Keys, page: Page) -> None:
-        pipeline = self._client.pipeline(transaction=True)
-        pipeline.sadd(keys.erased, page.page_id)
-        pipeline.unlink(keys.page(page.page_id))
-        pipeline.zrem(keys.log, page.page_id)
-        pipeline.zrem(keys.queue(page.thread_id), page.page_id)
-        pipeline.hdel(keys.undigested, page.page_id)
-        if page.segment_id:
-            pipeline.zrem(keys.segment_pages(page.segment_id), page.page_id)
-        if page.chain_id:
-            # The chain's meta tells what its pages said; it grows again when the chain goes on.
-            pipeline.unlink(keys.chain(page.chain_id))
-        pipeline.execute()
+        scripts.run(
+            self._client, "unlink_page",
+            keys=[keys.page(page.page_id), keys.log, keys.queue(page.thread_id), keys.undigested, keys.erased,
+                  keys.segment_pages(page.segment_id or "none"), keys.chain(page.chain_id or "none")],
+            args=[page.page_id, keys.page("")],
+        )
 
     def _erase_facts(self, scope: Scope, keys: Keys, erased: set[str]) -> int:
         gone = 0

@@ -83,7 +83,7 @@ class FactStore:
         )
         content = json.dumps(scope.to_json() | {"fact_id": fact_id, "collection": fact.collection, "text": fact.text})
         fields: list[Any] = [
-            "json", content, "user", keys.user, "agent", keys.agent, "collection", fact.collection,
+            "json", content, "owner", keys.owner, "user", keys.user, "agent", keys.agent, "collection", fact.collection,
             "said_at", fact.valid_from, "text", index_text(fact.text), "vector", vector,
         ]
         page_keys = [keys.page(page_id) for page_id in fact.source_page_ids]

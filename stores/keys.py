@@ -69,6 +69,14 @@ class Keys:
     def _key(self, kind: str, *rest: str) -> str:
         return ":".join((f"{self.namespace.name}:{kind}:{{{self.user}}}", *rest))
 
+    @property
+    def owner(self) -> int:
+        """Number that stands for user and agent in filters: 52 bits of :attr:`agent`, exact as a double.
+
+        Two owners may share a number once in 10^15; the readable ids are compared after every fetch.
+        """
+        return int(self.agent[:13], 16)
+
     def thread_tag(self, thread_id: str) -> str:
         """Return what stands for a thread in keys and TAG fields."""
         return digest("thread", self.agent, thread_id)
@@ -116,6 +124,11 @@ class Keys:
     def threads(self) -> str:
         """Hash: thread tag to JSON of the readable thread id, for this agent."""
         return self._key("threads", self.agent)
+
+    @property
+    def heads(self) -> str:
+        """Hash: thread tag to the id of the newest page of the thread, for this agent."""
+        return self._key("heads", self.agent)
 
     @property
     def agents(self) -> str:
@@ -177,3 +190,37 @@ class Keys:
     def blocks(self) -> str:
         """Hash: block tag to readable label, for this agent."""
         return self._key("blocks", self.agent)
+
+    def block_history(self, label: str) -> str:
+        """List: JSON of a block before each change, oldest first."""
+        return self._key("blockpast", self.agent, digest("block", label))
+
+    def block_changes(self, label: str) -> str:
+        """Set: ids of changes that were made, so that a retried step does not make them twice."""
+        return self._key("blockids", self.agent, digest("block", label))
+
+    def messages(self, thread_id: str) -> str:
+        """List: ids of all messages of a thread, in order (MemGPT's recall storage)."""
+        return self._key("messages", self.agent, self.thread_tag(thread_id))
+
+    def message_contents(self, thread_id: str) -> str:
+        """Hash: message id to JSON; what was said to each other stands in the pages and is only referred to."""
+        return self._key("contents", self.agent, self.thread_tag(thread_id))
+
+    def fifo(self, thread_id: str) -> str:
+        """Text: JSON of the ids in a thread's FIFO queue after its last event."""
+        return self._key("fifo", self.agent, self.thread_tag(thread_id))
+
+    def lease(self, thread_id: str) -> str:
+        """Text with expiry: id of the event that keeps a thread busy."""
+        return self._key("lease", self.agent, self.thread_tag(thread_id))
+
+    @property
+    def pause(self) -> str:
+        """Text with expiry: until when timed events are ignored, for this agent."""
+        return self._key("pause", self.agent)
+
+    @property
+    def archived_sources(self) -> str:
+        """Hash: digest of a loaded document's name to JSON of its name and number of chunks."""
+        return self._key("sources", self.agent)

@@ -1,9 +1,9 @@
 """Pages: one document for life. Tiers are a field of it, never a copy."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from redis import Redis
 
@@ -12,11 +12,16 @@ from langgraph_memoryos.records import Chain, Exchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import index_text
+from langgraph_memoryos.text import content_tokens, index_text
 
 PAGE_FIELDS = ("json", "tier", "segment", "chain", "keywords", "sequence")
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
+BLOCK_GAP_SECONDS = 3600
+"""Pages of a thread that are further apart belong to different sittings; a page's window does not cross them."""
+
+
+StoreT = TypeVar("StoreT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,21 +82,28 @@ class PageStore:
         else:
             vector = self._embedder.embed_passages([dialogue_text(page)])[0].tobytes()
         thread = keys.thread_tag(page.thread_id)
+        words = content_tokens(f"{page.query}\n{page.reply}")
         fields: list[Any] = [
-            "json", content, "user", keys.user, "agent", keys.agent, "thread", thread,
-            "said_at", page.said_at, "text", index_text(dialogue_text(page)), "vector", vector,
+            "json", content, "owner", keys.owner, "user", keys.user, "agent", keys.agent, "thread", thread,
+            "text", index_text(f"{page.query}\n{page.reply}"), "content", " ".join(words), "length", len(words),
+            "vector", vector,
         ]
         status, sequence, length = scripts.run(
             self._client, "write_page",
             keys=[keys.page(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence, keys.erased,
-                  keys.threads, keys.agents],
+                  keys.threads, keys.agents, keys.heads],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
-                  json.dumps(scope.agent_id), "revive" if revive else "keep", *fields],
+                  json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
+                  BLOCK_GAP_SECONDS, *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
+
+    def sibling(self, store: Callable[..., StoreT]) -> StoreT:
+        """Return another kind of store over the same Redis, namespace and embedder."""
+        return store(self._client, namespace=self._namespace, embedder=self._embedder)
 
     def seen(self, scope: Scope, exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
         """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from langgraph_memoryos.stores.keys import Keys
 
+WINDOW_PREFIX = "w_"
 _DIALECT = ("DIALECT", 2)
 
 
@@ -32,8 +33,13 @@ class Hit:
 
 
 def owner_filter(keys: Keys) -> str:
-    """Return the filter for one user and agent; every search begins with it."""
-    return f"@user:{{{keys.user}}} @agent:{{{keys.agent}}}"
+    """Return the filter for one user and agent; every search begins with it. Archived pages are not in it."""
+    return f"@owner:[{keys.owner} {keys.owner}]"
+
+
+def everything_filter(keys: Keys) -> str:
+    """Return the filter for all pages of one user and agent, archived ones too."""
+    return f"(@owner:[{keys.owner} {keys.owner}]|@owner:[-{keys.owner} -{keys.owner}])"
 
 
 def mid_term_filter(keys: Keys, *, thread_id: str, segment_ids: Sequence[str] | None = None) -> str:
@@ -43,7 +49,7 @@ def mid_term_filter(keys: Keys, *, thread_id: str, segment_ids: Sequence[str] | 
     pages and pages still queued in other threads. With ``segment_ids``, mid-term pages only of those segments.
     """
     here = f"(@thread:{{{keys.thread_tag(thread_id)}}} @tier:{{short}})"
-    found = f"{owner_filter(keys)} -@tier:{{archived}} -{here}"
+    found = f"{owner_filter(keys)} -{here}"
     if segment_ids is None:
         return found
     return f"{found} @segment:{{{'|'.join((*segment_ids, 'none'))}}}"
@@ -63,10 +69,15 @@ def vector_search(
 def text_search(
     index: str, within: str, terms: Sequence[str], *, count: int, fields: Sequence[str], field: str = "text",
 ) -> tuple[Any, ...]:
-    """Return a BM25 search for any of ``terms`` (at least one); replies are read by :func:`text_hits`."""
+    """Return a BM25 search for any of ``terms`` (at least one); replies are read by :func:`text_hits`.
+
+    The engine counts term frequency and length over all text fields of a document together, so fields whose scores
+    are to stay apart must not share tokens (:data:`WINDOW_PREFIX`).
+    """
+    returned = ("RETURN", len(fields), *fields) if fields else ("NOCONTENT",)
     return (
         "FT.SEARCH", index, f"{within} @{field}:({'|'.join(terms)})", "SCORER", "BM25STD", "WITHSCORES",
-        "RETURN", len(fields), *fields, "LIMIT", 0, count, *_DIALECT,
+        *returned, "LIMIT", 0, count, *_DIALECT,
     )
 
 
@@ -80,7 +91,12 @@ def vector_hits(reply: Sequence[Any]) -> list[Hit]:
 
 
 def text_hits(reply: Sequence[Any]) -> list[Hit]:
-    """Read a BM25 search."""
+    """Read a BM25 search, with or without fields."""
+    if len(reply) > 2 and not isinstance(reply[3:4] and reply[3], list):  # noqa: PLR2004
+        return [
+            Hit(document_id=_document_id(name), relevance=float(score), fields={})
+            for name, score in zip(reply[1::2], reply[2::2], strict=True)
+        ]
     return [
         Hit(document_id=_document_id(name), relevance=float(score), fields=_fields(values))
         for name, score, values in zip(reply[1::3], reply[2::3], reply[3::3], strict=True)

@@ -1,28 +1,61 @@
 """How candidate pages become a ranked list: score fusion and locality, as plain arithmetic without Redis.
 
-Reciprocal-rank fusion throws away how much better a page is; here the scores themselves are standardised and added.
-Pages near a good page in the same thread are lifted, since a conversation stays on its subject for some turns.
+Reciprocal-rank fusion throws away how much better a page is; here each search's scores are standardised over the
+candidates and added. A conversation stays on its subject for a while, so a page is also found by the words of the
+pages around it (its window), and lifted when something else in the same sitting answers well. Segments and sittings are
+priors that lift their pages, not gates that hide the others. Every weight was chosen on the LoCoMo development split
+(`benchmarks/README.md` has the table); they lie on a plateau where none of them matters much by itself.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-NEIGHBOUR_WEIGHT = 0.3
-SESSION_WEIGHT = 0.2
+WEIGHTS = {"semantic": 1.0, "window": 0.5, "keyword": 0.25, "length": 0.5, "sitting": 0.3, "feedback": 0.3}
+NEIGHBOUR_WEIGHT = 0.1
+FIRST_PASS_SITTING_WEIGHT = 0.5
+FEEDBACK_PAGES = 10
+FEEDBACK_TERMS = 20
+_COUNTED_OCCURRENCES = 2
+
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """A page as searches see it: where it stands and what each search said of it (``None``: not among its results)."""
+    """A page as searches see it.
+
+    Attributes:
+        page_id: The page.
+        sequence: Order of arrival; breaks ties, newer first.
+        sitting: Pages of one thread without a long pause between them share it.
+        previous: Page before it in its sitting, or empty.
+        following: Page after it in its sitting, or empty.
+        segment_id: Its segment, or empty.
+        length: Number of content words.
+        words: Its content words, where they are known.
+    """
 
     page_id: str
     sequence: int
-    thread: str
+    sitting: str
+    previous: str
+    following: str
     segment_id: str
-    keyword_relevance: float | None
-    similarity: float | None
+    length: int
+    words: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What one search returned: relevance by page id, and whether there were more pages than it could return."""
+
+    relevance: dict[str, float]
+    cut: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,58 +68,92 @@ class Ranked:
     parts: dict[str, float]
 
 
-def rank(candidates: Sequence[Candidate]) -> list[Ranked]:
+def first_pass(candidates: Sequence[Candidate], found: dict[str, Found]) -> list[Ranked]:
+    """Return the ranking that feedback words are drawn from: without feedback, sittings count more."""
+    return rank(candidates, found, weights=WEIGHTS | {"sitting": FIRST_PASS_SITTING_WEIGHT}, neighbour=0.0)
+
+
+def rank(
+    candidates: Sequence[Candidate], found: dict[str, Found], *, weights: dict[str, float] = WEIGHTS,
+    neighbour: float = NEIGHBOUR_WEIGHT,
+) -> list[Ranked]:
     """Return the candidates, most relevant first; ties by newer sequence.
 
-    relevance = keyword + semantic + 0.3 * best adjacent page of the thread + 0.2 * mean of the thread's best three.
+    Args:
+        candidates: Pages that any search returned.
+        found: Searches by name: ``semantic`` (cosine), ``keyword``, ``window`` and ``feedback`` (BM25).
+        weights: Weight of each part.
+        neighbour: Weight of the better of the pages right before and after.
     """
     if not candidates:
         return []
-    keyword = standardised([candidate.keyword_relevance for candidate in candidates])
-    semantic = standardised([candidate.similarity for candidate in candidates])
-    base = keyword + semantic
-    neighbour = NEIGHBOUR_WEIGHT * _neighbour_scores(candidates, base)
-    session = SESSION_WEIGHT * _session_scores(candidates, base)
-    total = base + neighbour + session
-    ranked = [
+    columns = {name: standardised(_column(candidates, name, search)) for name, search in found.items()}
+    columns["length"] = standardised(np.log([candidate.length + 5.0 for candidate in candidates]))
+    columns["sitting"] = _best_of_sitting(candidates, columns)
+    parts = {name: weights[name] * column for name, column in columns.items()}
+    total = np.sum(list(parts.values()), axis=0)
+    parts["neighbour"] = neighbour * _best_neighbour(candidates, total)
+    total = total + parts["neighbour"]
+    order = sorted(range(len(candidates)), key=lambda i: (-total[i], -candidates[i].sequence))
+    return [
         Ranked(
-            page_id=candidate.page_id, segment_id=candidate.segment_id, relevance=float(total[position]),
-            parts={
-                "keyword": float(keyword[position]), "semantic": float(semantic[position]),
-                "neighbour": float(neighbour[position]), "session": float(session[position]),
-            },
+            page_id=candidates[i].page_id, segment_id=candidates[i].segment_id, relevance=float(total[i]),
+            parts={name: float(part[i]) for name, part in parts.items()},
         )
-        for position, candidate in enumerate(candidates)
+        for i in order
     ]
-    order = sorted(range(len(ranked)), key=lambda i: (-ranked[i].relevance, -candidates[i].sequence))
-    return [ranked[i] for i in order]
 
 
-def standardised(values: Sequence[float | None]) -> np.ndarray:
-    """Return values as z-scores, shape ``(n,)``; a missing one counts as the lowest that was seen."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return np.zeros(len(values))
-    lowest = min(known)
-    filled = np.array([lowest if value is None else value for value in values], dtype=float)
-    spread = filled.std()
-    return (filled - filled.mean()) / spread if spread > 0 else np.zeros(len(values))
+def standardised(values: Sequence[float] | Vector) -> Vector:
+    """Return z-scores, shape ``(n,)``; zeros where all values are equal."""
+    known = np.asarray(values, dtype=float)
+    spread = float(known.std())
+    return (known - known.mean()) / spread if spread > 1e-9 else np.zeros(len(known))  # noqa: PLR2004
 
 
-def _neighbour_scores(candidates: Sequence[Candidate], base: np.ndarray) -> np.ndarray:
-    place = {(candidate.thread, candidate.sequence): float(score) for candidate, score in zip(candidates, base, strict=True)}
-    lowest = float(base.min())
+def _column(candidates: Sequence[Candidate], name: str, search: Found) -> Vector:
+    """Return a search's relevance of each candidate.
+
+    A page it did not return scores what it must have: nothing, if the words are simply not there, else at most the
+    lowest that was returned.
+    """
+    lowest = min(search.relevance.values(), default=0.0) if name == "semantic" or search.cut else 0.0
+    return np.array([search.relevance.get(candidate.page_id, lowest) for candidate in candidates])
+
+
+def _best_of_sitting(candidates: Sequence[Candidate], columns: dict[str, Vector]) -> Vector:
+    scores = np.sum([column for name, column in columns.items() if name in ("semantic", "keyword")], axis=0)
+    best: dict[str, float] = {}
+    for candidate, score in zip(candidates, scores, strict=True):
+        best[candidate.sitting] = max(best.get(candidate.sitting, -math.inf), float(score))
+    return standardised([best[candidate.sitting] for candidate in candidates])
+
+
+def _best_neighbour(candidates: Sequence[Candidate], total: Vector) -> Vector:
+    above = dict(zip((candidate.page_id for candidate in candidates), total - total.min(), strict=True))
     return np.array([
-        max(place.get((c.thread, c.sequence - 1), lowest), place.get((c.thread, c.sequence + 1), lowest))
-        for c in candidates
+        max(above.get(candidate.previous, 0.0), above.get(candidate.following, 0.0)) for candidate in candidates
     ])
 
 
-def _session_scores(candidates: Sequence[Candidate], base: np.ndarray) -> np.ndarray:
-    members: dict[str, list[float]] = {}
-    for candidate, score in zip(candidates, base, strict=True):
-        members.setdefault(candidate.thread, []).append(float(score))
-    best: Mapping[str, float] = {
-        thread: float(np.mean(sorted(scores, reverse=True)[:3])) for thread, scores in members.items()
-    }
-    return np.array([best[candidate.thread] for candidate in candidates])
+def feedback_terms(ranked: Sequence[Ranked], candidates: Sequence[Candidate], asked: Sequence[str]) -> list[str]:
+    """Return words that the best pages share beyond the question: pseudo-relevance feedback.
+
+    A word weighs its occurrences (at most two a page) times its inverse document frequency among the candidates.
+
+    Args:
+        ranked: The first pass.
+        candidates: All candidates, those with ``words`` serve as the collection.
+        asked: Words of the question, left out.
+    """
+    words = {candidate.page_id: candidate.words for candidate in candidates}
+    frequency = Counter(word for candidate in candidates for word in set(candidate.words))
+    size = sum(1 for candidate in candidates if candidate.words)
+    weight: Counter[str] = Counter()
+    for item in ranked[:FEEDBACK_PAGES]:
+        for word, count in Counter(words[item.page_id]).items():
+            rarity = math.log(1 + (size - frequency[word] + 0.5) / (frequency[word] + 0.5))
+            weight[word] += rarity * min(count, _COUNTED_OCCURRENCES)  # type: ignore[assignment]
+    for word in asked:
+        weight.pop(word, None)
+    return [word for word, _ in weight.most_common(FEEDBACK_TERMS)]

@@ -26,10 +26,11 @@ from langgraph_memoryos.stores.facts import FACT_FIELDS, parse_fact
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import PAGE_FIELDS, PageStore, parse_page
 from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
-from langgraph_memoryos.stores.ranking import Candidate, Ranked, rank
+from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, feedback_terms, first_pass, rank
 from langgraph_memoryos.text import keywords, query_tokens
 
-_LIGHT_FIELDS = ("sequence", "thread", "segment", "chain")
+_LIGHT_FIELDS = ("sequence", "block", "previous", "next", "segment", "chain", "length")
+_FIRST_PASS_DEPTH = 4
 _MAX_FLIGHTS = 256
 _QUERY_KEYWORDS = 12
 _PARTS = frozenset({"short_term", "mid_term", "long_term"})
@@ -103,8 +104,9 @@ class RecallStore:
         replies = self._take(request, "mid_term")
         if "vector" not in replies:
             return MidTermRecall()
-        ranked = self._two_stage(request, replies) if self._settings.retrieval == "two_stage" else _fused(replies)
-        return self._load(request.scope, ranked[: self._settings.top_pages], replies["chains"])
+        if self._settings.retrieval == "two_stage":
+            return self._two_stage(request, replies)
+        return self._fused(request, replies)
 
     def long_term(self, request: RecallRequest) -> LongTermRecall:
         """Return the persona and the nearest facts of the user knowledge base and the agent traits."""
@@ -145,7 +147,7 @@ class RecallStore:
         names = ["queue", "persona"]
         self._pages.queue_command(pipeline, request.scope, request.thread_id)
         self._personas.get_command(pipeline, request.scope)
-        found: dict[str, Any] = {"chains": {}}
+        found: dict[str, Any] = {}
         if request.query.strip():
             found["vector"] = self._embedder.embed_query(request.query)
             for name, command in self._searches(keys, request, found["vector"]).items():
@@ -172,28 +174,54 @@ class RecallStore:
             )}
         within = search.mid_term_filter(keys, thread_id=request.thread_id)
         index, count = self._namespace.index("page"), self._settings.candidate_pages
-        commands["by_vector"] = search.vector_search(index, within, vector, count=count, fields=_LIGHT_FIELDS)
+        commands["semantic"] = search.vector_search(
+            index, within, vector, count=count, fields=(*_LIGHT_FIELDS, "content"))
         if terms := query_tokens(request.query):
-            commands["by_text"] = search.text_search(index, within, terms, count=count, fields=_LIGHT_FIELDS)
+            commands["keyword"] = search.text_search(index, within, terms, count=count, fields=_LIGHT_FIELDS)
+            commands["window"] = search.text_search(
+                index, within, [search.WINDOW_PREFIX + term for term in terms], count=count, fields=_LIGHT_FIELDS,
+                field="window",
+            )
         return commands
 
-    def _two_stage(self, request: RecallRequest, replies: dict[str, Any]) -> list[Ranked]:
+    def _fused(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
+        """Rank by all searches, then once more with words of the best pages (one round trip, texts included)."""
+        hits = {"semantic": search.vector_hits(replies["semantic"])} | {
+            name: search.text_hits(replies[name]) for name in ("keyword", "window") if name in replies
+        }
+        candidates = _candidates(hits)
+        found = {name: self._found(rows) for name, rows in hits.items()}
+        ranked = first_pass(candidates, found)[: self._settings.top_pages * _FIRST_PASS_DEPTH]
+        terms = feedback_terms(ranked, candidates, query_tokens(request.query))
+        pages, chains, feedback = self._load(request, ranked, terms, _chain_ids(hits))
+        if feedback is not None:
+            found["feedback"] = self._found(feedback)
+        final = [item for item in rank(candidates, found) if item.page_id in pages][: self._settings.top_pages]
+        return MidTermRecall(pages=tuple(
+            ScoredPage(page=pages[item.page_id], relevance=item.relevance, parts=item.parts) for item in final
+        ), chains=chains)
+
+    def _found(self, hits: Sequence[search.Hit]) -> Found:
+        return Found(
+            relevance={hit.document_id: hit.relevance for hit in hits}, cut=len(hits) >= self._settings.candidate_pages,
+        )
+
+    def _two_stage(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
         """Top-m segments by F-score with the query, then top-k of their pages by similarity (paper, section 3.3)."""
         keys = self._namespace.keys(request.scope)
         chosen = self._best_segments(request.query, search.vector_hits(replies["segments"]))
         within = search.mid_term_filter(keys, thread_id=request.thread_id, segment_ids=list(chosen))
         hits = search.vector_hits(self._client.execute_command(*search.vector_search(
             self._namespace.index("page"), within, replies["vector"], count=self._settings.top_pages,
-            fields=_LIGHT_FIELDS,
+            fields=(*_LIGHT_FIELDS, *PAGE_FIELDS),
         )))
-        replies["chains"] = {hit.document_id: hit.fields["chain"].decode() for hit in hits}
-        return [
-            Ranked(
-                page_id=hit.document_id, segment_id=hit.fields["segment"].decode(), relevance=hit.relevance,
-                parts={"semantic": hit.relevance, "segment": chosen.get(hit.fields["segment"].decode(), 0.0)},
-            )
-            for hit in hits
-        ]
+        pages = {hit.document_id: parse_page([hit.fields.get(name) for name in PAGE_FIELDS]) for hit in hits}
+        return MidTermRecall(pages=tuple(
+            ScoredPage(page=page, relevance=hit.relevance, parts={
+                "semantic": hit.relevance, "segment": chosen.get(page.segment_id, 0.0),
+            })
+            for hit in hits if (page := pages[hit.document_id]) and _belongs(page, request.scope)
+        ))
 
     def _best_segments(self, query: str, hits: Sequence[search.Hit]) -> dict[str, float]:
         words = keywords(query, _QUERY_KEYWORDS)
@@ -207,10 +235,13 @@ class RecallStore:
         best = sorted(scored, key=lambda name: (-scored[name], name))[: self._settings.top_segments]
         return {name: scored[name] for name in best}
 
-    def _load(self, scope: Scope, ranked: Sequence[Ranked], chains: dict[str, str]) -> MidTermRecall:
+    def _load(
+        self, request: RecallRequest, ranked: Sequence[Ranked], terms: Sequence[str], chains: dict[str, str],
+    ) -> tuple[dict[str, Page], tuple[Chain, ...], list[search.Hit] | None]:
+        """Return texts of the ranked pages, their chains and the feedback search, in one round trip."""
         if not ranked:
-            return MidTermRecall()
-        keys = self._namespace.keys(scope)
+            return {}, (), None
+        keys = self._namespace.keys(request.scope)
         wanted = chains if self._settings.chain_meta_in_prompt else {}
         chain_ids = list(dict.fromkeys(chain for item in ranked if (chain := wanted.get(item.page_id))))
         pipeline = self._client.pipeline(transaction=False)
@@ -218,37 +249,46 @@ class RecallStore:
             pipeline.hmget(keys.page(item.page_id), PAGE_FIELDS)
         for chain_id in chain_ids:
             pipeline.hmget(keys.chain(chain_id), ["meta", "pages"])
+        if terms:
+            within = search.mid_term_filter(keys, thread_id=request.thread_id)
+            pipeline.execute_command(*search.text_search(
+                self._namespace.index("page"), within, terms, count=self._settings.candidate_pages, fields=(),
+            ))
         replies = pipeline.execute()
-        pages = [
-            ScoredPage(page=page, relevance=item.relevance, parts=item.parts)
-            for item, values in zip(ranked, replies, strict=False)
-            # The readable ids decide: a tag is only how a page was found.
-            if (page := parse_page(values)) and (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
-        ]
-        metas = zip(chain_ids, replies[len(ranked):], strict=True)
-        return MidTermRecall(
-            pages=tuple(pages),
-            chains=tuple(
-                Chain(chain_id=name, meta=meta.decode(), page_count=int(count))
-                for name, (meta, count) in metas if meta
-            ),
-        )
+        pages = {
+            item.page_id: page for item, values in zip(ranked, replies, strict=False)
+            if (page := parse_page(values)) and _belongs(page, request.scope)
+        }
+        metas = zip(chain_ids, replies[len(ranked):], strict=False)
+        return pages, tuple(
+            Chain(chain_id=name, meta=meta.decode(), page_count=int(count)) for name, (meta, count) in metas if meta
+        ), search.text_hits(replies[-1]) if terms else None
 
 
-def _fused(replies: dict[str, Any]) -> list[Ranked]:
-    by_vector = {hit.document_id: hit for hit in search.vector_hits(replies["by_vector"])}
-    by_text = {hit.document_id: hit for hit in search.text_hits(replies["by_text"])} if "by_text" in replies else {}
-    fields = {name: hit.fields for name, hit in (by_text | by_vector).items()}
-    replies["chains"] = {name: values["chain"].decode() for name, values in fields.items()}
-    return rank([
+def _belongs(page: Page, scope: Scope) -> bool:
+    """Whether a page is the owner's by its readable ids; a tag or number is only how it was found."""
+    return (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
+
+
+def _candidates(hits: dict[str, list[search.Hit]]) -> list[Candidate]:
+    fields: dict[str, dict[str, bytes]] = {}
+    for rows in hits.values():
+        for hit in rows:
+            fields.setdefault(hit.document_id, hit.fields)
+    return [
         Candidate(
-            page_id=name, sequence=int(values["sequence"]), thread=values["thread"].decode(),
-            segment_id=values["segment"].decode(),
-            keyword_relevance=by_text[name].relevance if name in by_text else None,
-            similarity=by_vector[name].relevance if name in by_vector else None,
+            page_id=name, sequence=int(values["sequence"]), sitting=values["block"].decode(),
+            previous=values["previous"].decode(), following=values["next"].decode(),
+            segment_id=values["segment"].decode().removesuffix("none"), length=int(values["length"]),
+            words=tuple(values.get("content", b"").decode().split()),
         )
-        for name, values in fields.items()
-    ])
+        # A document that was erased between search and reply comes back without fields.
+        for name, values in fields.items() if "sequence" in values
+    ]
+
+
+def _chain_ids(hits: dict[str, list[search.Hit]]) -> dict[str, str]:
+    return {hit.document_id: hit.fields["chain"].decode() for rows in hits.values() for hit in rows if hit.fields}
 
 
 def _facts(reply: Sequence[Any] | None) -> tuple[Fact, ...]:

@@ -25,6 +25,7 @@ _TAGS = {
     "segment": ("user", "agent", "archived"),
     "fact": ("user", "agent", "collection", "status"),
 }
+_TEXTS = {"page": ("text", "window"), "segment": ("text",), "fact": ("text",)}
 KINDS = tuple(_TAGS)
 
 
@@ -34,7 +35,9 @@ def index_schema(kind: str, *, namespace: Namespace, dimensions: int) -> IndexSc
         {"name": name, "type": "tag", "attrs": {"case_sensitive": True}} for name in _TAGS[kind]
     ]
     fields += [
-        {"name": "text", "type": "text", "attrs": {"no_stem": True}},
+        # The owner as a number: unlike a tag it adds nothing to BM25, which would favour short documents.
+        {"name": "owner", "type": "numeric"},
+        *({"name": name, "type": "text", "attrs": {"no_stem": True}} for name in _TEXTS[kind]),
         {"name": "sequence", "type": "numeric", "attrs": {"sortable": True}},
         {"name": "said_at", "type": "numeric", "attrs": {"sortable": True}},
         {"name": "vector", "type": "vector", "attrs": {

@@ -149,7 +149,7 @@ class SegmentStore:
                   keys.segment_pages(segment_id), keys.segments, keys.archive, keys.heat, keys.undigested,
                   keys.chain(place.chain_id), keys.stale],
             args=[page.page_id, segment_id, place.chain_id, place.chain_meta, json.dumps(place.keywords), now,
-                  page.said_at, keys.user, keys.agent, newborn, vector.tobytes()],
+                  page.said_at, keys.user, keys.agent, newborn, vector.tobytes(), keys.owner],
         )
 
     def get(self, scope: Scope, segment_ids: Sequence[str]) -> tuple[Segment, ...]:
@@ -278,7 +278,7 @@ class SegmentStore:
                 self._client, "archive_segment",
                 keys=[keys.segment(segment.segment_id), keys.segment_pages(segment.segment_id), keys.segments,
                       keys.archive, keys.heat, keys.undigested],
-                args=[segment.segment_id, keys.page(""), segment.visits, segment.interactions],
+                args=[segment.segment_id, keys.page(""), segment.visits, segment.interactions, -keys.owner],
             )
         )
 

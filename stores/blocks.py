@@ -1,0 +1,224 @@
+"""Working context: short text blocks that are always in the prompt and change only by compare-and-set."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis import Redis
+
+from langgraph_memoryos.errors import MemoryOSError, RecordNotFoundError
+from langgraph_memoryos.ids import readable_id
+from langgraph_memoryos.records import Record, Scope
+from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.keys import Keys, Namespace
+
+SHARED_AGENT = "\x00shared"
+"""Stands for the agent of blocks that several agents of one user share; no real agent can have this id by accident."""
+
+_ATTEMPTS = 20
+_FIRST = ("persona", "human")
+
+
+class BlockError(MemoryOSError, ValueError):
+    """A block cannot be changed as asked; the message says why, what the limits are and what to do instead."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(Record):
+    """One block of working context (MemGPT, section 2.1).
+
+    Attributes:
+        label: Its name.
+        value: Its text.
+        description: What belongs there.
+        limit: Characters ``value`` may have.
+        read_only: Whether the model's functions are kept from changing it.
+        shared: Whether other agents of the user read and write the same block.
+        version: Number of changes so far; grows by 1 with each.
+        changed_at: Seconds since the epoch of the last change; 0 before the first.
+    """
+
+    label: str
+    value: str = ""
+    description: str = ""
+    limit: int = 2000
+    read_only: bool = False
+    shared: bool = False
+    version: int = 0
+    changed_at: float = 0.0
+
+
+class BlockStore:
+    """Blocks of an agent for one user. A change that another process overtook is computed anew, never lost."""
+
+    def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder | None = None) -> None:
+        del embedder  # blocks are never searched
+        self._client = client
+        self._namespace = namespace
+
+    def ensure(self, scope: Scope, blocks: Sequence[Block]) -> None:
+        """Create the blocks that do not exist yet; those that do stay as they are."""
+        pipeline = self._client.pipeline(transaction=False)
+        for block in blocks:
+            readable_id(block.label, what="block label")
+            keys, home = self._namespace.keys(scope), self._home(scope, shared=block.shared)
+            pipeline.hsetnx(keys.blocks, _tag(block.label), json.dumps(
+                {"label": block.label, "shared": block.shared}))
+            pipeline.hsetnx(home.block(block.label), "json", json.dumps(block.to_json()))
+        pipeline.execute()
+
+    def all(self, scope: Scope) -> tuple[Block, ...]:
+        """Return the agent's blocks: persona, human, then the others by label. Two round trips."""
+        raw: Any = self._client.hvals(self._namespace.keys(scope).blocks)
+        known = sorted((json.loads(entry) for entry in raw), key=lambda entry: _place(entry["label"]))
+        pipeline = self._client.pipeline(transaction=False)
+        for entry in known:
+            pipeline.hget(self._home(scope, shared=entry["shared"]).block(entry["label"]), "json")
+        return tuple(Block.from_json(json.loads(value)) for value in pipeline.execute() if value)
+
+    def get(self, scope: Scope, label: str) -> Block:
+        """Return one block.
+
+        Raises:
+            RecordNotFoundError: the agent has no block of this label.
+        """
+        block, _ = self._read(scope, label)
+        return block
+
+    def append(self, scope: Scope, label: str, content: str, *, now: float, change_id: str = "") -> Block:
+        """Add a line.
+
+        Args:
+            scope: Whose block.
+            label: Which one.
+            content: The line.
+            now: Seconds since the epoch.
+            change_id: Makes the change happen once, however often it is tried.
+
+        Raises:
+            BlockError: unknown or read-only block, or over its limit; the block is unchanged.
+        """
+        def longer(value: str) -> str:
+            return f"{value}\n{content}" if value else content
+
+        return self._change(scope, label, longer, now=now, change_id=change_id)
+
+    def replace(self, scope: Scope, label: str, old: str, new: str, *, now: float, change_id: str = "") -> Block:
+        """Replace the first occurrence of the exact text ``old``; an empty ``new`` deletes it.
+
+        Raises:
+            BlockError: as :meth:`append`, or ``old`` is empty or not in the block; the block is unchanged.
+        """
+        def changed(value: str) -> str:
+            return _replaced(value, old, new, label=label)
+
+        return self._change(scope, label, changed, now=now, change_id=change_id)
+
+    def set(
+        self, scope: Scope, label: str, value: str, *, now: float, expected_version: int | None = None,
+        developer: bool = True,
+    ) -> Block:
+        """Set the whole text, as the developer (read-only blocks too) or as an agent.
+
+        Raises:
+            BlockError: over the limit, or the block's version is not ``expected_version``.
+        """
+        if expected_version is not None and self.get(scope, label).version != expected_version:
+            raise BlockError(f"Block {label!r} has changed since version {expected_version}: read it again.")
+        return self._change(scope, label, lambda _: value, now=now, developer=developer, version=expected_version)
+
+    def history(self, scope: Scope, label: str) -> tuple[Block, ...]:
+        """Return the block as it was before each change, oldest first."""
+        entry = self._entry(scope, label)
+        raw: Any = self._client.lrange(self._home(scope, shared=entry["shared"]).block_history(label), 0, -1)
+        return tuple(Block.from_json(json.loads(item)) for item in raw)
+
+    def _change(
+        self, scope: Scope, label: str, change: Callable[[str], str], *, now: float, change_id: str = "",
+        developer: bool = False, version: int | None = None,
+    ) -> Block:
+        for _ in range(_ATTEMPTS):
+            try:
+                block, home = self._read(scope, label)
+            except RecordNotFoundError as error:
+                raise BlockError(str(error)) from error
+            if change_id and self._client.sismember(home.block_changes(label), change_id):
+                return block
+            if block.read_only and not developer:
+                raise BlockError(f"Block {label!r} is read-only and was not changed.")
+            value = change(block.value)
+            _require_room(block, value)
+            new = Block.from_json(block.to_json() | {"value": value, "version": block.version + 1, "changed_at": now})
+            if self._put(home, block, new, change_id):
+                return new
+            if version is not None:
+                break
+        raise BlockError(f"Block {label!r} kept changing while it was updated and is unchanged: try again.")
+
+    def _put(self, home: Keys, old: Block, new: Block, change_id: str) -> bool:
+        return bool(scripts.run(
+            self._client, "put_block",
+            keys=[home.block(old.label), home.block_history(old.label), home.block_changes(old.label)],
+            args=[json.dumps(old.to_json()), json.dumps(new.to_json()), change_id],
+        ))
+
+    def _entry(self, scope: Scope, label: str) -> dict[str, Any]:
+        raw: Any = self._client.hget(self._namespace.keys(scope).blocks, _tag(label))
+        if raw is None:
+            known = ", ".join(block.label for block in self.all(scope)) or "none"
+            raise RecordNotFoundError(f"There is no block {label!r}; the blocks are: {known}.")
+        return dict(json.loads(raw))
+
+    def _read(self, scope: Scope, label: str) -> tuple[Block, Keys]:
+        home = self._home(scope, shared=self._entry(scope, label)["shared"])
+        raw: Any = self._client.hget(home.block(label), "json")
+        if raw is None:
+            raise RecordNotFoundError(f"The block {label!r} was erased.")
+        return Block.from_json(json.loads(raw)), home
+
+    def _home(self, scope: Scope, *, shared: bool) -> Keys:
+        return self._namespace.keys(Scope(user_id=scope.user_id, agent_id=SHARED_AGENT) if shared else scope)
+
+
+def _tag(label: str) -> str:
+    return json.dumps(label)
+
+
+def _place(label: str) -> tuple[int, str]:
+    return (_FIRST.index(label) if label in _FIRST else len(_FIRST), label)
+
+
+def _require_room(block: Block, value: str) -> None:
+    if len(value) > block.limit:
+        raise BlockError(
+            f"Block {block.label!r} holds at most {block.limit} characters and this would make {len(value)}. It is "
+            "unchanged: shorten it with core_memory_replace first, or keep the text with archival_memory_insert.",
+        )
+
+
+def _replaced(value: str, old: str, new: str, *, label: str) -> str:
+    if not old:
+        raise BlockError("The text to replace is empty: give the exact text, or use core_memory_append. No change.")
+    if old not in value:
+        raise BlockError(f"Block {label!r} does not contain that exact text and is unchanged.{_hint(value, old)}")
+    if new:
+        return value.replace(old, new, 1)
+    lines = value.replace(old, "", 1).split("\n")
+    return "\n".join(line for line in lines if line.strip())
+
+
+def _hint(value: str, old: str) -> str:
+    """Return the line that is nearest to what was looked for, by shared character pairs."""
+    wanted = _pairs(old)
+    lines = [line for line in value.split("\n") if line.strip()]
+    if not lines:
+        return " It is empty."
+    nearest = max(lines, key=lambda line: len(wanted & _pairs(line)) / max(1, len(wanted | _pairs(line))))
+    return f" The nearest line is: {nearest}"
+
+
+def _pairs(text: str) -> set[str]:
+    folded = text.casefold()
+    return {folded[at : at + 2] for at in range(len(folded) - 1)} or {folded}

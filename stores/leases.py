@@ -1,0 +1,56 @@
+"""Which threads are busy, and until when an agent wants to be left alone by timed events."""
+
+import math
+
+from redis import Redis
+
+from langgraph_memoryos.records import Scope
+from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.keys import Namespace
+
+
+class LeaseStore:
+    """Leases with an expiry: the crash of a process frees its thread after ``seconds``."""
+
+    def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder | None = None) -> None:
+        del embedder  # nothing is searched here
+        self._client = client
+        self._namespace = namespace
+
+    def take(self, scope: Scope, thread_id: str, owner: str, *, seconds: float) -> bool:
+        """Take the lease if the thread is free or is this owner's already, and tell whether it is held now."""
+        key = self._namespace.keys(scope).lease(thread_id)
+        if self._client.set(key, owner, nx=True, px=_milliseconds(seconds)):
+            return True
+        return self.holder(scope, thread_id) == owner
+
+    def seize(self, scope: Scope, thread_id: str, owner: str, *, seconds: float) -> None:
+        """Take the lease whoever has it: people come before timers. Also prolongs one's own."""
+        self._client.set(self._namespace.keys(scope).lease(thread_id), owner, px=_milliseconds(seconds))
+
+    def release(self, scope: Scope, thread_id: str, owner: str) -> None:
+        """Free the thread, unless somebody else has the lease by now."""
+        scripts.run(self._client, "release_lease", keys=[self._namespace.keys(scope).lease(thread_id)], args=[owner])
+
+    def holder(self, scope: Scope, thread_id: str) -> str:
+        """Return who keeps the thread busy, or an empty text."""
+        raw = self._client.get(self._namespace.keys(scope).lease(thread_id))
+        return raw.decode() if isinstance(raw, bytes) else ""
+
+    def pause(self, scope: Scope, *, until: float, now: float) -> None:
+        """Let the agent ignore timed events until a time (seconds since the epoch)."""
+        key = self._namespace.keys(scope).pause
+        if until <= now:
+            self._client.unlink(key)
+        else:
+            self._client.set(key, repr(until), px=_milliseconds(until - now))
+
+    def paused_until(self, scope: Scope) -> float:
+        """Return until when timed events are ignored; 0 if they are not."""
+        raw = self._client.get(self._namespace.keys(scope).pause)
+        return float(raw) if isinstance(raw, bytes) else 0.0
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, math.ceil(seconds * 1000))
