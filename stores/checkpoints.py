@@ -1,7 +1,8 @@
 """Checkpoints of our own ``chat`` sessions: named so that a user's can be found and erased.
 
-A checkpoint holds what was said and what was recalled, so erasing a user's memory has to reach it. LangGraph's Redis
-checkpointer writes the thread id into the name of every key, and our thread ids begin with a hash of the user.
+A checkpoint holds what was said and what was recalled, so erasing a user's memory has to reach it.
+LangGraph's Redis checkpointer writes the thread id into the name of every key, and our thread ids begin with
+a hash of the user.
 """
 
 from typing import Any

@@ -1,17 +1,21 @@
 """Another embedder for a memory that exists: embed everything again, safe to interrupt at any moment.
 
-Four stages, each of which does nothing where it has been done before, so that an interrupted run is simply repeated:
+Four stages, each of which does nothing where it has been done before, so that an interrupted run is simply
+repeated:
 
-1. *Stage.* Every page and fact gets its new vector in a field beside the one in use, with a mark of embedder and text.
-   This is the long part. The memory is what it was and works with its old embedder; stopping here costs nothing.
-2. *Mark.* The recorded origin becomes "<embedder> (unfinished migration)". From here on nobody can open the memory, so
-   nobody can take its old indexes for whole, until the migration has been run to its end.
-3. *Switch.* The indexes go, what was written since stage 1 is staged too, every document's new vector takes the place
-   of the old one, and segments get the mean of their pages' vectors. No model is asked for what was staged before.
+1. *Stage.* Every page and fact gets its new vector in a field beside the one in use, with a mark of embedder
+   and text. This is the long part. The memory is what it was and works with its old embedder; stopping here
+   costs nothing.
+2. *Mark.* The recorded origin becomes "<embedder> (unfinished migration)". From here on nobody can open the
+   memory, so nobody can take its old indexes for whole, until the migration has been run to its end.
+3. *Switch.* The indexes go, what was written since stage 1 is staged too, every document's new vector takes
+   the place of the old one, and segments get the mean of their pages' vectors. What was staged is not
+   embedded again.
 4. *Record.* The new origin is written, last, and the indexes are made with the new dimension.
 
-Applications that have the memory open keep writing vectors of the old embedder and have to be stopped before. Pages
-are found by SCAN over the namespace's prefix, which returns everything that is there from beginning to end.
+Applications that have the memory open keep writing vectors of the old embedder and have to be stopped before.
+Pages are found by SCAN over the namespace's prefix, which returns everything that is there from beginning to
+end.
 """
 
 import json
@@ -28,7 +32,7 @@ from langgraph_memoryos.errors import SchemaMismatchError
 from langgraph_memoryos.ids import digest
 from langgraph_memoryos.records import Page, Record
 from langgraph_memoryos.stores import scripts
-from langgraph_memoryos.stores.embedder import Embedder
+from langgraph_memoryos.stores.embedder import Embedder, Vector
 from langgraph_memoryos.stores.keys import Namespace
 from langgraph_memoryos.stores.pages import dialogue_text
 from langgraph_memoryos.stores.schema import (
@@ -77,8 +81,12 @@ class Migration:
         self._namespace = namespace
         self._embedder = embedder
         self._target = IndexOrigin(
-            schema_version=SCHEMA_VERSION, embedder=embedder.name, dimensions=embedder.dimensions, metric=METRIC,
-            background_mean=embedder.background_mean, background_spread=embedder.background_spread,
+            schema_version=SCHEMA_VERSION,
+            embedder=embedder.name,
+            dimensions=embedder.dimensions,
+            metric=METRIC,
+            background_mean=embedder.background_mean,
+            background_spread=embedder.background_spread,
         )
 
     def count(self) -> int:
@@ -92,8 +100,8 @@ class Migration:
             return False
         if origin.schema_version != SCHEMA_VERSION:
             raise SchemaMismatchError(
-                f"This memory has schema version {origin.schema_version}, and only version {SCHEMA_VERSION} can be "
-                "embedded again: use the release that wrote it.",
+                f"This memory has schema version {origin.schema_version}, and only version {SCHEMA_VERSION} "
+                "can be embedded again: use the release that wrote it.",
             )
         here, there = ((one.embedder, one.dimensions, one.metric) for one in (origin, self._target))
         return here != there or any(
@@ -110,8 +118,9 @@ class Migration:
             SchemaMismatchError: the data was written by a release with another schema.
             ModelOutputError: the embedder failed; what was staged is kept.
         """
+        target: dict[str, Any] = {"embedder": self._target.embedder, "dimensions": self._target.dimensions}
         if not self.is_needed():
-            return Migrated(was_needed=False, embedder=self._target.embedder, dimensions=self._target.dimensions)
+            return Migrated(was_needed=False, **target)
         embedded = self._stage(progress)
         self._record(self._target.embedder + UNFINISHED)
         self._drop_indexes()
@@ -121,10 +130,7 @@ class Migration:
         self._record(self._target.embedder)
         setup(self._client, namespace=self._namespace, embedder=self._embedder)
         self._wait_until_indexed()
-        return Migrated(
-            was_needed=True, embedder=self._target.embedder, dimensions=self._target.dimensions, embedded=embedded,
-            segments=segments,
-        )
+        return Migrated(was_needed=True, embedded=embedded, segments=segments, **target)
 
     def _documents(self, kind: str) -> Iterator[str]:
         for name in self._client.scan_iter(match=f"{self._namespace.prefix(kind)}*", count=1000):
@@ -187,18 +193,23 @@ class Migration:
             renewed += int(scripts.run(self._client, "replace_vector", keys=[name], args=[vector.tobytes()]))
         return renewed
 
-    def _segment_vector(self, name: str) -> np.ndarray:
+    def _segment_vector(self, name: str) -> Vector:
         """Return the mean of the vectors of a segment's newest pages; of no page, that of its own text."""
         user, segment_id = name.removeprefix(self._namespace.prefix("segment")).rsplit(":", 1)
         members: Any = self._client.zrange(
-            f"{self._namespace.prefix('members')}{user}:{segment_id}", -_SEGMENT_PAGES, -1,
+            f"{self._namespace.prefix('members')}{user}:{segment_id}",
+            -_SEGMENT_PAGES,
+            -1,
         )
         pipeline = self._client.pipeline(transaction=False)
         for page_id in members:
             pipeline.hget(f"{self._namespace.prefix('page')}{user}:{page_id.decode()}", "vector")
-        vectors = [np.frombuffer(raw, dtype=np.float32) for raw in pipeline.execute() if raw]
+        size = self._target.dimensions * np.dtype(np.float32).itemsize
+        found = (raw for raw in pipeline.execute() if raw and len(raw) == size)
+        vectors = [np.frombuffer(raw, dtype=np.float32) for raw in found]
         if not vectors:
-            return self._embedder.embed_passages([_segment_text(self._client.hget(name, "json"))])[0]
+            text = _segment_text(self._client.hget(name, "json"))
+            return np.asarray(self._embedder.embed_passages([text])[0], dtype=np.float32)
         mean = np.mean(vectors, axis=0)
         return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9), dtype=np.float32)
 
@@ -220,7 +231,8 @@ class Migration:
 
     def _is_indexing(self, kind: str) -> bool:
         reply: Any = self._client.execute_command(  # type: ignore[no-untyped-call]
-            "FT.INFO", self._namespace.index(kind),
+            "FT.INFO",
+            self._namespace.index(kind),
         )
         values = dict(zip(reply[::2], reply[1::2], strict=False))
         return int(values.get(b"indexing", 0)) != 0

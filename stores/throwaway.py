@@ -11,9 +11,7 @@ from typing import Any
 
 from redis import Redis
 
-from langgraph_memoryos.stores import embedded_supervisor as supervision
 from langgraph_memoryos.stores.connection import open_redis
-from langgraph_memoryos.stores.embedded import lease_embedded_redis
 from langgraph_memoryos.stores.keys import Namespace
 from langgraph_memoryos.stores.schema import KINDS
 
@@ -25,8 +23,8 @@ def throwaway_memory(redis_url: str | None = None) -> Iterator[tuple[str, str]]:
     """Yield a Redis URL and the name of a new namespace; both are free of data before and after.
 
     Args:
-        redis_url: Use this Redis; by default an embedded one is started in a temporary directory, and is stopped and
-            removed with it.
+        redis_url: Use this Redis; by default an embedded one is started in a temporary directory, and is
+            stopped and removed with it.
 
     Raises:
         RedisUnavailableError: no Redis answers or can be started.
@@ -42,6 +40,8 @@ def throwaway_memory(redis_url: str | None = None) -> Iterator[tuple[str, str]]:
 @contextmanager
 def _embedded() -> Iterator[Path]:
     """Yield the socket of a server in a temporary directory, which stops at once when it is left alone."""
+    from langgraph_memoryos.stores.embedded import lease_embedded_redis  # noqa: PLC0415 - needs POSIX locks
+
     directory = Path(tempfile.mkdtemp(prefix="langgraph-memoryos-"))
     run_dir = directory
     try:
@@ -55,7 +55,9 @@ def _embedded() -> Iterator[Path]:
 
 
 def _wait_for_stop(directory: Path) -> None:
-    """Wait until the supervisor is gone, so that nothing is written into a directory that is being removed."""
+    """Wait until the supervisor is gone: nothing may write into a directory that is being removed."""
+    from langgraph_memoryos.stores import embedded_supervisor as supervision  # noqa: PLC0415 - as above
+
     descriptor = supervision.open_lock(directory / supervision.SUPERVISOR_LOCK)
     supervision.wait_for_lock(descriptor, seconds=_STOP_SECONDS, shared=True)
     os.close(descriptor)

@@ -1,0 +1,116 @@
+"""``chat``: talk to an agent that remembers."""
+
+import getpass
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from langchain_core.messages import HumanMessage
+
+from langgraph_memoryos.cli.failures import plain_sentence
+from langgraph_memoryos.cli.memory_options import MemoryOptions, OptionalUser, with_memory_options
+from langgraph_memoryos.cli.output import console, errors, printable
+from langgraph_memoryos.cli.streaming import Graph, Step, Token, remembered_line, stream_turn
+from langgraph_memoryos.dialogue import readable
+from langgraph_memoryos.errors import MemoryOSError
+from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.checkpoints import checkpoint_thread
+
+
+@with_memory_options
+def chat(  # noqa: PLR0913 - its options
+    options: MemoryOptions,
+    *,
+    user: OptionalUser = None,
+    thread: Annotated[str, typer.Option(help="The conversation; come back to it by its name.")] = "default",
+    system: Annotated[str, typer.Option(help="The agent's instructions.", show_default=False)] = "",
+    no_model: Annotated[
+        bool, typer.Option("--no-model", help="Judge pages by rules, not by a model.")
+    ] = False,
+    steps: Annotated[bool, typer.Option("--steps", help="Show each step of the graph as it ends.")] = False,
+) -> None:
+    """Talk to an agent that remembers you, in this thread and all others.
+
+    The user is the login name unless --user says otherwise. Messages can be piped in, one a line.
+    Ctrl-D ends.
+    """
+    user = user or _login_name()
+    with options.open(without_model=no_model, system=system) as memory:
+        talk = _Talk(memory, options=options, user=user, thread=thread, steps=steps)
+        if sys.stdin.isatty():
+            console.print(
+                f"Memory of {printable(user)}, thread {printable(thread)}; Ctrl-D ends.", style="dim"
+            )
+        try:
+            for message in _messages():
+                talk.turn(message)
+        except KeyboardInterrupt:
+            console.print()
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        raise MemoryOSError("This system has no login name: say with --user whose memory to use.") from None
+
+
+def _messages() -> Iterator[str]:
+    """Yield what the user types or pipes in; blank lines are skipped, and the end of input ends it."""
+    while True:
+        try:
+            line = input("> ") if sys.stdin.isatty() else sys.stdin.readline()
+        except EOFError:
+            console.print()
+            return
+        if not line and not sys.stdin.isatty():
+            return
+        if line.strip():
+            yield readable(line.strip())
+
+
+class _Talk:
+    """One conversation with the ``chat`` graph, kept by the checkpointer of the memory's own Redis."""
+
+    def __init__(
+        self, memory: MemoryOS, *, options: MemoryOptions, user: str, thread: str, steps: bool
+    ) -> None:
+        self._graph: Graph = memory.builder("chat").compile(checkpointer=memory.checkpointer(), name="chat")
+        self._context = {"user_id": user, "agent_id": options.agent, "thread_id": thread}
+        # Not the thread's name: two users who both call a thread "default" must not share its checkpoint.
+        self._checkpoint = checkpoint_thread(namespace=options.namespace, **self._context)
+        self._steps = steps
+
+    def turn(self, message: str) -> None:
+        """Send a message and print the reply as it comes; at a terminal, a failing model does not end it."""
+        try:
+            self._stream(message)
+        except Exception as error:
+            sentence = plain_sentence(error)
+            if sentence is None or not sys.stdin.isatty():
+                raise
+            errors.print(f"\nError: {printable(sentence)}", soft_wrap=True)
+
+    def _stream(self, message: str) -> None:
+        remembered, replying = "", False
+        state = {"messages": [HumanMessage(message)]}
+        for event in stream_turn(self._graph, state, context=self._context, thread_id=self._checkpoint):
+            if isinstance(event, Token):
+                console.print(printable(event.text), end="", soft_wrap=True)
+                replying = True
+                continue
+            if replying:
+                console.print()
+                replying = False
+            if self._steps:
+                console.print(f"  {event.graph or 'chat'}: {event.name}", style="dim")
+            remembered = _report(event) or remembered
+        console.print(remembered, style="dim", soft_wrap=True)
+
+
+def _report(step: Step) -> str:
+    """Return the line that tells what the turn stored, if this step was the last."""
+    if step.graph or step.name != "remember":
+        return ""
+    return remembered_line(step.update["remembered"])

@@ -1,0 +1,71 @@
+"""``inspect``: what each tier holds."""
+
+from typing import Any
+
+from rich.table import Table
+
+from langgraph_memoryos.cli.memory_options import AsJson, MemoryOptions, User, with_memory_options
+from langgraph_memoryos.cli.output import console, day_and_time, one_line, print_json, printable
+
+
+@with_memory_options
+def inspect(options: MemoryOptions, *, user: User, as_json: AsJson = False) -> None:
+    """Show what each tier holds of a user: queues, segments with their heat now, facts and persona."""
+    with options.open(without_model=True) as memory:
+        tiers = memory.inspect(user)
+    if as_json:
+        print_json(tiers)
+        return
+    print_tiers(tiers)
+    _print_long_term(tiers)
+
+
+def print_tiers(tiers: dict[str, Any], *, segments: int | None = None) -> None:
+    """Print short-term and mid-term memory, only the hottest ``segments`` if a number is given."""
+    console.print(
+        f"{printable(tiers['user_id'])} with {printable(tiers['agent_id'])}: {tiers['pages']} pages",
+        style="bold",
+    )
+    queues = ", ".join(
+        f"{one_line(name, width=40)} ({length})" for name, length in tiers["short_term"].items()
+    )
+    console.print(f"short-term  {queues or 'empty'}", soft_wrap=True)
+    shown = tiers["mid_term"][:segments]
+    rest = len(tiers["mid_term"]) - len(shown)
+    more = f", {rest} cooler ones not shown" if rest else ""
+    archived = f", {tiers['archived_segments']} archived" if tiers["archived_segments"] else ""
+    console.print(f"mid-term    {len(tiers['mid_term'])} segments{more}{archived}")
+    if shown:
+        console.print(_segments_table(shown))
+
+
+def _segments_table(segments: list[dict[str, Any]]) -> Table:
+    table = Table("heat", "pages", "visits", "newest page", "segment", box=None, padding=(0, 2, 0, 0))
+    for segment in segments:
+        table.add_row(
+            f"{segment['heat']:.2f}",
+            str(segment["page_count"]),
+            str(segment["visits"]),
+            day_and_time(segment["updated_at"]),
+            _title(segment),
+        )
+    return table
+
+
+def _title(segment: dict[str, Any]) -> str:
+    return one_line(segment["title"] or ", ".join(segment["keywords"]), width=60)
+
+
+def _print_long_term(tiers: dict[str, Any]) -> None:
+    persona = tiers["persona"]
+    for of, section in (("user", "user_profile"), ("agent", "agent_profile")):
+        for entry in persona[section]:
+            value = one_line(entry["value"])
+            console.print(f"profile     {of}: {printable(entry['name'])} = {value}", soft_wrap=True)
+    for trait in persona["user_traits"]:
+        level, reason = printable(trait["level"]), one_line(trait["reason"])
+        console.print(f"trait       {trait['dimension']}: {level} ({reason})", soft_wrap=True)
+    for kind, section in (("fact", "user_facts"), ("agent fact", "agent_traits")):
+        for fact in tiers[section]:
+            since, text = day_and_time(fact["valid_from"]), one_line(fact["text"])
+            console.print(f"{kind:<11} {since}  {text}", soft_wrap=True)
