@@ -53,8 +53,12 @@ def parse_item(document_id: str, values: Sequence[bytes | None]) -> ArchivalItem
         return None
     known = json.loads(content)
     return ArchivalItem(
-        item_id=document_id, number=int(number or 0), text=known["text"], source=known.get("source", ""),
-        added_at=float(added_at or 0), current=status == b"current",
+        item_id=document_id,
+        number=int(number or 0),
+        text=known["text"],
+        source=known.get("source", ""),
+        added_at=float(added_at or 0),
+        current=status == b"current",
     )
 
 
@@ -85,24 +89,57 @@ class ArchivalStore:
         if not clean:
             return []
         known: Any = self._client.hmget(
-            self._namespace.keys(scope).fact_texts(COLLECTION), [_text_key(text) for text in clean])
+            self._namespace.keys(scope).fact_texts(COLLECTION), [_text_key(text) for text in clean]
+        )
         return [text for text, item in zip(clean, known, strict=True) if item is None]
 
     def _put(self, pipeline: Any, scope: Scope, text: str, vector: bytes, *, now: float, source: str) -> None:
         keys = self._namespace.keys(scope)
         item_id = ids.fact_id(
-            user_id=scope.user_id, agent_id=scope.agent_id, collection=COLLECTION, text_key=_text_key(text),
+            user_id=scope.user_id,
+            agent_id=scope.agent_id,
+            collection=COLLECTION,
+            text_key=_text_key(text),
             origin=repr(now),
         )
-        content = json.dumps(scope.to_json() | {
-            "fact_id": item_id, "collection": COLLECTION, "text": text, "source": source})
+        content = json.dumps(
+            scope.to_json() | {"fact_id": item_id, "collection": COLLECTION, "text": text, "source": source}
+        )
         scripts.run(
-            pipeline, "put_fact",
-            keys=[keys.fact(item_id), keys.facts(COLLECTION), keys.past_facts(COLLECTION),
-                  keys.fact_texts(COLLECTION), keys.sequence],
-            args=[item_id, _text_key(text), now, _UNBOUNDED, keys.fact(""), "[]", 0,
-                  "json", content, "owner", keys.owner, "user", keys.user, "agent", keys.agent,
-                  "collection", COLLECTION, "said_at", now, "text", index_text(text), "vector", vector],
+            pipeline,
+            "put_fact",
+            keys=[
+                keys.fact(item_id),
+                keys.facts(COLLECTION),
+                keys.past_facts(COLLECTION),
+                keys.fact_texts(COLLECTION),
+                keys.sequence,
+            ],
+            args=[
+                item_id,
+                _text_key(text),
+                now,
+                _UNBOUNDED,
+                keys.fact(""),
+                "[]",
+                0,
+                "json",
+                content,
+                "owner",
+                keys.owner,
+                "user",
+                keys.user,
+                "agent",
+                keys.agent,
+                "collection",
+                COLLECTION,
+                "said_at",
+                now,
+                "text",
+                index_text(text),
+                "vector",
+                vector,
+            ],
         )
 
     def count(self, scope: Scope) -> int:
@@ -137,16 +174,26 @@ class ArchivalStore:
             names: Any = self._client.zrangebyscore(listing, number, number)
             if names:
                 return self.get(scope, [names[0].decode()])[0]
-        raise RecordNotFoundError(f"The archive has no item {number}; archival_memory_search shows the numbers.")
+        raise RecordNotFoundError(
+            f"The archive has no item {number}; archival_memory_search shows the numbers."
+        )
 
     def retire(self, scope: Scope, item_id: str, *, now: float, successor: str = "") -> bool:
         """Take an item out of the search, for ``successor`` if one replaces it; it stays on record."""
         keys = self._namespace.keys(scope)
-        return bool(scripts.run(
-            self._client, "supersede_fact",
-            keys=[keys.fact(item_id), keys.facts(COLLECTION), keys.past_facts(COLLECTION), keys.fact_texts(COLLECTION)],
-            args=[item_id, successor, now],
-        ))
+        return bool(
+            scripts.run(
+                self._client,
+                "supersede_fact",
+                keys=[
+                    keys.fact(item_id),
+                    keys.facts(COLLECTION),
+                    keys.past_facts(COLLECTION),
+                    keys.fact_texts(COLLECTION),
+                ],
+                args=[item_id, successor, now],
+            )
+        )
 
     def sources(self, scope: Scope) -> dict[str, int]:
         """Return the loaded documents by name, with their numbers of chunks."""
@@ -157,7 +204,9 @@ class ArchivalStore:
     def record_source(self, scope: Scope, name: str, *, chunks: int) -> None:
         """Note that a document was loaded whole."""
         keys: Keys = self._namespace.keys(scope)
-        self._client.hset(keys.archived_sources, ids.digest("source", name), json.dumps({"name": name, "chunks": chunks}))
+        self._client.hset(
+            keys.archived_sources, ids.digest("source", name), json.dumps({"name": name, "chunks": chunks})
+        )
 
 
 def _text_key(text: str) -> str:

@@ -64,8 +64,9 @@ class BlockStore:
         for block in blocks:
             readable_id(block.label, what="block label")
             keys, home = self._namespace.keys(scope), self._home(scope, shared=block.shared)
-            pipeline.hsetnx(keys.blocks, _tag(block.label), json.dumps(
-                {"label": block.label, "shared": block.shared}))
+            pipeline.hsetnx(
+                keys.blocks, _tag(block.label), json.dumps({"label": block.label, "shared": block.shared})
+            )
             pipeline.hsetnx(home.block(block.label), "json", json.dumps(block.to_json()))
         pipeline.execute()
 
@@ -100,24 +101,34 @@ class BlockStore:
         Raises:
             BlockError: unknown or read-only block, or over its limit; the block is unchanged.
         """
+
         def longer(value: str) -> str:
             return f"{value}\n{content}" if value else content
 
         return self._change(scope, label, longer, now=now, change_id=change_id)
 
-    def replace(self, scope: Scope, label: str, old: str, new: str, *, now: float, change_id: str = "") -> Block:
+    def replace(
+        self, scope: Scope, label: str, old: str, new: str, *, now: float, change_id: str = ""
+    ) -> Block:
         """Replace the first occurrence of the exact text ``old``; an empty ``new`` deletes it.
 
         Raises:
             BlockError: as :meth:`append`, or ``old`` is empty or not in the block; the block is unchanged.
         """
+
         def changed(value: str) -> str:
             return _replaced(value, old, new, label=label)
 
         return self._change(scope, label, changed, now=now, change_id=change_id)
 
     def set(
-        self, scope: Scope, label: str, value: str, *, now: float, expected_version: int | None = None,
+        self,
+        scope: Scope,
+        label: str,
+        value: str,
+        *,
+        now: float,
+        expected_version: int | None = None,
         developer: bool = True,
     ) -> Block:
         """Set the whole text, as the developer (read-only blocks too) or as an agent.
@@ -127,7 +138,9 @@ class BlockStore:
         """
         if expected_version is not None and self.get(scope, label).version != expected_version:
             raise BlockError(f"Block {label!r} has changed since version {expected_version}: read it again.")
-        return self._change(scope, label, lambda _: value, now=now, developer=developer, version=expected_version)
+        return self._change(
+            scope, label, lambda _: value, now=now, developer=developer, version=expected_version
+        )
 
     def history(self, scope: Scope, label: str) -> tuple[Block, ...]:
         """Return the block as it was before each change, oldest first."""
@@ -136,8 +149,15 @@ class BlockStore:
         return tuple(Block.from_json(json.loads(item)) for item in raw)
 
     def _change(
-        self, scope: Scope, label: str, change: Callable[[str], str], *, now: float, change_id: str = "",
-        developer: bool = False, version: int | None = None,
+        self,
+        scope: Scope,
+        label: str,
+        change: Callable[[str], str],
+        *,
+        now: float,
+        change_id: str = "",
+        developer: bool = False,
+        version: int | None = None,
     ) -> Block:
         for _ in range(_ATTEMPTS):
             try:
@@ -150,7 +170,9 @@ class BlockStore:
                 raise BlockError(f"Block {label!r} is read-only and was not changed.")
             value = change(block.value)
             _require_room(block, value)
-            new = Block.from_json(block.to_json() | {"value": value, "version": block.version + 1, "changed_at": now})
+            new = Block.from_json(
+                block.to_json() | {"value": value, "version": block.version + 1, "changed_at": now}
+            )
             if self._put(home, block, new, change_id):
                 return new
             if version is not None:
@@ -158,11 +180,14 @@ class BlockStore:
         raise BlockError(f"Block {label!r} kept changing while it was updated and is unchanged: try again.")
 
     def _put(self, home: Keys, old: Block, new: Block, change_id: str) -> bool:
-        return bool(scripts.run(
-            self._client, "put_block",
-            keys=[home.block(old.label), home.block_history(old.label), home.block_changes(old.label)],
-            args=[json.dumps(old.to_json()), json.dumps(new.to_json()), change_id],
-        ))
+        return bool(
+            scripts.run(
+                self._client,
+                "put_block",
+                keys=[home.block(old.label), home.block_history(old.label), home.block_changes(old.label)],
+                args=[json.dumps(old.to_json()), json.dumps(new.to_json()), change_id],
+            )
+        )
 
     def _entry(self, scope: Scope, label: str) -> dict[str, Any]:
         raw: Any = self._client.hget(self._namespace.keys(scope).blocks, _tag(label))
@@ -200,9 +225,13 @@ def _require_room(block: Block, value: str) -> None:
 
 def _replaced(value: str, old: str, new: str, *, label: str) -> str:
     if not old:
-        raise BlockError("The text to replace is empty: give the exact text, or use core_memory_append. No change.")
+        raise BlockError(
+            "The text to replace is empty: give the exact text, or use core_memory_append. No change."
+        )
     if old not in value:
-        raise BlockError(f"Block {label!r} does not contain that exact text and is unchanged.{_hint(value, old)}")
+        raise BlockError(
+            f"Block {label!r} does not contain that exact text and is unchanged.{_hint(value, old)}"
+        )
     if new:
         return value.replace(old, new, 1)
     lines = value.replace(old, "", 1).split("\n")

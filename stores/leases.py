@@ -19,19 +19,27 @@ class LeaseStore:
         self._namespace = namespace
 
     def take(self, scope: Scope, thread_id: str, owner: str, *, seconds: float) -> bool:
-        """Take the lease if the thread is free or is this owner's already, and tell whether it is held now."""
+        """Take the lease if the thread is free or is this owner's already, and tell whether it is held now.
+
+        The time of a lease that is the owner's begins anew.
+        """
         key = self._namespace.keys(scope).lease(thread_id)
         if self._client.set(key, owner, nx=True, px=_milliseconds(seconds)):
             return True
-        return self.holder(scope, thread_id) == owner
+        if self.holder(scope, thread_id) != owner:
+            return False
+        self._client.pexpire(key, _milliseconds(seconds))
+        return True
 
     def seize(self, scope: Scope, thread_id: str, owner: str, *, seconds: float) -> None:
-        """Take the lease whoever has it: people come before timers. Also prolongs one's own."""
+        """Take the lease whoever has it: people come before timers."""
         self._client.set(self._namespace.keys(scope).lease(thread_id), owner, px=_milliseconds(seconds))
 
     def release(self, scope: Scope, thread_id: str, owner: str) -> None:
         """Free the thread, unless somebody else has the lease by now."""
-        scripts.run(self._client, "release_lease", keys=[self._namespace.keys(scope).lease(thread_id)], args=[owner])
+        scripts.run(
+            self._client, "release_lease", keys=[self._namespace.keys(scope).lease(thread_id)], args=[owner]
+        )
 
     def holder(self, scope: Scope, thread_id: str) -> str:
         """Return who keeps the thread busy, or an empty text."""

@@ -38,7 +38,9 @@ class MessageStore:
         keys = self._namespace.keys(scope)
         pairs = [part for entry in entries for part in (entry["message_id"], json.dumps(entry))]
         scripts.run(
-            self._client, "append_messages", keys=[keys.messages(thread_id), keys.message_contents(thread_id)],
+            self._client,
+            "append_messages",
+            keys=[keys.messages(thread_id), keys.message_contents(thread_id)],
             args=pairs,
         )
 
@@ -56,7 +58,9 @@ class MessageStore:
 
     def get(self, scope: Scope, thread_id: str, message_ids: Sequence[str]) -> tuple[Entry, ...]:
         """Return the messages that exist, in the order asked."""
-        return tuple(entry for entry in self._fetch(self._namespace.keys(scope), thread_id, message_ids) if entry)
+        return tuple(
+            entry for entry in self._fetch(self._namespace.keys(scope), thread_id, message_ids) if entry
+        )
 
     def _fetch(self, keys: Keys, thread_id: str, ids: Sequence[str]) -> list[Entry]:
         if not ids:
@@ -99,7 +103,11 @@ class MessageStore:
             for name, value in raw.items():
                 entry = json.loads(value)
                 if entry["kind"] in _DERIVED or gone & {quote["page"] for quote in _quotes(entry)}:
-                    emptied = {"message_id": entry["message_id"], "kind": entry["kind"], "said_at": entry["said_at"]}
+                    emptied = {
+                        "message_id": entry["message_id"],
+                        "kind": entry["kind"],
+                        "said_at": entry["said_at"],
+                    }
                     self._client.hset(keys.message_contents(thread_id), name, json.dumps(emptied))
             self._client.unlink(keys.fifo(thread_id))
 

@@ -92,7 +92,13 @@ class SearchStore:
         return self._result(ordered, request, lambda names: self._load_pages(scope, keys, names))
 
     def conversation_between(
-        self, scope: Scope, first: date, last: date, *, zone: tzinfo, request: SearchRequest,
+        self,
+        scope: Scope,
+        first: date,
+        last: date,
+        *,
+        zone: tzinfo,
+        request: SearchRequest,
     ) -> ResultPage:
         """Return what was said on the days from ``first`` to ``last``, both included, oldest first.
 
@@ -120,7 +126,9 @@ class SearchStore:
         else:
             found = self._verbatim(kind, within, request.query) or self._hybrid(kind, within, request)
         relevance = _relevance(found)
-        ordered = sorted(found, key=lambda name: (-relevance[name], -found[name].said_at, -found[name].sequence))
+        ordered = sorted(
+            found, key=lambda name: (-relevance[name], -found[name].said_at, -found[name].sequence)
+        )
         return [name for name in ordered if name not in request.without]
 
     def _verbatim(self, kind: str, within: str, query: str) -> dict[str, _Found]:
@@ -137,8 +145,11 @@ class SearchStore:
         if not request.semantic_hits:
             return found
         vector = self._embedder.embed_query(request.query)
-        reply = self._client.execute_command(*search.vector_search(
-            self._namespace.index(kind), within, vector, count=request.semantic_hits, fields=_ORDER_FIELDS))
+        reply = self._client.execute_command(
+            *search.vector_search(
+                self._namespace.index(kind), within, vector, count=request.semantic_hits, fields=_ORDER_FIELDS
+            )
+        )
         for hit in search.vector_hits(reply):
             if hit.document_id in found:
                 found[hit.document_id].similarity = hit.relevance
@@ -147,24 +158,45 @@ class SearchStore:
         return found
 
     def _by_text(self, kind: str, within: str, terms: Sequence[str]) -> dict[str, _Found]:
-        reply = self._client.execute_command(*search.text_search(
-            self._namespace.index(kind), within, terms, count=MOST_HITS, fields=_ORDER_FIELDS))
+        reply = self._client.execute_command(
+            *search.text_search(
+                self._namespace.index(kind), within, terms, count=MOST_HITS, fields=_ORDER_FIELDS
+            )
+        )
         return {hit.document_id: _found(hit.fields, keyword=hit.relevance) for hit in search.text_hits(reply)}
 
     def _everything(self, kind: str, within: str) -> dict[str, _Found]:
         reply: Any = self._client.execute_command(
-            "FT.SEARCH", self._namespace.index(kind), within, "RETURN", len(_ORDER_FIELDS), *_ORDER_FIELDS,
-            "SORTBY", "sequence", "DESC", "LIMIT", 0, MOST_HITS, "DIALECT", 2)
+            "FT.SEARCH",
+            self._namespace.index(kind),
+            within,
+            "RETURN",
+            len(_ORDER_FIELDS),
+            *_ORDER_FIELDS,
+            "SORTBY",
+            "sequence",
+            "DESC",
+            "LIMIT",
+            0,
+            MOST_HITS,
+            "DIALECT",
+            2,
+        )
         rows = zip(reply[1::2], reply[2::2], strict=True)
         return {
-            name.rsplit(b":", 1)[-1].decode(): _found(dict(zip((f.decode() for f in row[::2]), row[1::2], strict=True)))
-            for name, row in rows if row
+            name.rsplit(b":", 1)[-1].decode(): _found(
+                dict(zip((f.decode() for f in row[::2]), row[1::2], strict=True))
+            )
+            for name, row in rows
+            if row
         }
 
     def _result(self, ordered: Sequence[str], request: SearchRequest, load: Any) -> ResultPage:
         start = request.page * request.page_size
         return ResultPage(
-            items=load(ordered[start : start + request.page_size]), total=len(ordered), page=request.page,
+            items=load(ordered[start : start + request.page_size]),
+            total=len(ordered),
+            page=request.page,
             last_page=max(0, len(ordered) - 1) // request.page_size,
         )
 
@@ -172,7 +204,8 @@ class SearchStore:
         rows = self._load([(keys.page(name), PAGE_FIELDS) for name in names])
         pages = (parse_page(row) for row in rows)
         return tuple(
-            page for page in pages
+            page
+            for page in pages
             # The readable ids decide: a tag is only how a page was found.
             if page and (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
         )
@@ -193,7 +226,9 @@ def _pages_filter(keys: Keys) -> str:
 
 
 def _found(fields: Mapping[str, bytes], **scores: float) -> _Found:
-    return _Found(sequence=int(fields.get("sequence", b"0")), said_at=float(fields.get("said_at", b"0")), **scores)
+    return _Found(
+        sequence=int(fields.get("sequence", b"0")), said_at=float(fields.get("said_at", b"0")), **scores
+    )
 
 
 def _relevance(found: Mapping[str, _Found]) -> dict[str, float]:

@@ -1,0 +1,168 @@
+"""The face of MemGPT's virtual context: open it over a memory, talk, look into it."""
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.graph import StateGraph
+
+from langgraph_memoryos.archive_documents import LoadReport, load_documents
+from langgraph_memoryos.function_tools import blocks_of
+from langgraph_memoryos.graphs.virtual_context import build_virtual_context_graph
+from langgraph_memoryos.identity import DEFAULT_THREAD
+from langgraph_memoryos.ids import readable_id
+from langgraph_memoryos.memory import Graph, MemoryOS
+from langgraph_memoryos.memory_tools import TOOL_NAMES, memory_tools
+from langgraph_memoryos.records import Scope
+from langgraph_memoryos.stores.archival import ArchivalStore
+from langgraph_memoryos.stores.blocks import BlockStore
+from langgraph_memoryos.stores.messages import Entry, MessageStore
+from langgraph_memoryos.stores.search import SearchStore
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
+from langgraph_memoryos.virtual_state import Event, Turn
+
+
+class VirtualContext:
+    """An agent with a virtual context (MemGPT, arXiv 2310.08560), alone or together with MemoryOS.
+
+    Args:
+        memory: An open memory; it stays the caller's to close.
+        model: Runs the loop; default: the memory's reply model.
+        settings: Numbers and mode.
+        checkpointer: Keeps the queue between events; without one it is kept in Redis, without time travel.
+        summary_model: Writes the recursive summary; default ``model``.
+        count: Counts tokens offline.
+
+    Example:
+        >>> agent = VirtualContext(MemoryOS.open_sync(), model=model)           # doctest: +SKIP
+        >>> agent.send("I moved to Oslo.", user_id="ana")["sent"]               # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        memory: MemoryOS,
+        *,
+        model: BaseChatModel | None = None,
+        settings: VirtualContextSettings | None = None,
+        checkpointer: BaseCheckpointSaver[Any] | None = None,
+        summary_model: BaseChatModel | None = None,
+        count: Callable[[str], int] | None = None,
+    ) -> None:
+        self._memory = memory
+        self._model = model
+        self._checkpointer = checkpointer
+        self._options: dict[str, Any] = {"summary_model": summary_model, "count": count}
+        self.settings = settings or VirtualContextSettings()
+        pages = memory.parts.pages
+        self.blocks: BlockStore = pages.sibling(BlockStore)
+        self.archival: ArchivalStore = pages.sibling(ArchivalStore)
+        self.log: MessageStore = pages.sibling(MessageStore)
+        self.search: SearchStore = pages.sibling(SearchStore)
+
+    def builder(self) -> StateGraph[Any, Any, Any, Any]:
+        """Return the uncompiled graph, to compile otherwise or to put into a graph of your own."""
+        return build_virtual_context_graph(
+            self._memory.parts,
+            model=self._model or self._memory.reply_model,
+            settings=self.settings,
+            **self._options,
+        )
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The compiled graph."""
+        return self.builder().compile(checkpointer=self._checkpointer, name="virtual_context")
+
+    def send(
+        self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
+    ) -> Turn:
+        """Handle a user's message; the report's ``sent`` holds what the user reads."""
+        message = HumanMessage(text, id=self._memory.parts.new_turn_id())
+        return self._run({"messages": [message]}, user_id, thread_id, ids)
+
+    def alert(
+        self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
+    ) -> Turn:
+        """Handle a system message, such as a failed delivery."""
+        return self._event("system_alert", text, user_id, thread_id, ids)
+
+    def interaction(
+        self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
+    ) -> Turn:
+        """Handle something the user did, such as a login or a finished upload."""
+        return self._event("user_interaction", text, user_id, thread_id, ids)
+
+    def tick(
+        self,
+        text: str = "A timer went off. Do what is due; there may be nothing to do.",
+        *,
+        user_id: str | int,
+        thread_id: str | int = DEFAULT_THREAD,
+        **ids: Any,
+    ) -> Turn:
+        """Handle a timed event, for a cron or scheduler to call.
+
+        It is skipped while the thread is busy (``reason`` is ``busy``) and during ``pause_heartbeats`` (``paused``).
+        """
+        return self._event("timed", text, user_id, thread_id, ids)
+
+    def _event(
+        self, kind: str, text: str, user_id: str | int, thread_id: str | int, ids: dict[str, Any]
+    ) -> Turn:
+        event = Event(kind=kind, text=text, id=self._memory.parts.new_turn_id())
+        return self._run({"event": event}, user_id, thread_id, ids)
+
+    def _run(
+        self, given: dict[str, Any], user_id: str | int, thread_id: str | int, ids: dict[str, Any]
+    ) -> Turn:
+        config = RunnableConfig(configurable={"user_id": user_id, "thread_id": str(thread_id), **ids})
+        report: Turn = self.graph.invoke(given, config)["virtual"]
+        return report
+
+    def load_documents(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+    ) -> Iterator[LoadReport]:
+        """Load text or Markdown files, or folders of them, into the archive; yields a report per file."""
+        parts = self._memory.parts
+        return load_documents(
+            path,
+            archival=self.archival,
+            scope=self.scope(user_id, agent_id),
+            settings=self.settings,
+            clock=parts.clock,
+        )
+
+    def messages(
+        self,
+        user_id: str | int,
+        thread_id: str | int = DEFAULT_THREAD,
+        *,
+        agent_id: str | int | None = None,
+    ) -> tuple[Entry, ...]:
+        """Return every message of a thread in order, evicted ones and sent texts included (recall storage)."""
+        return self.log.all(self.scope(user_id, agent_id), str(thread_id))
+
+    def tools(self, *, names: tuple[str, ...] = TOOL_NAMES, **options: Any) -> list[BaseTool]:
+        """Return functions as tools for an agent of your own; see :func:`memory_tools`."""
+        return memory_tools(self._memory.parts, names=names, settings=self.settings, **options)
+
+    def scope(self, user_id: str | int, agent_id: str | int | None = None) -> Scope:
+        """Return the scope of a user and agent, with the blocks a new agent has."""
+        scope = Scope(
+            user_id=readable_id(user_id, what="user_id"),
+            agent_id=self._memory.parts.default_agent
+            if agent_id is None
+            else readable_id(agent_id, what="agent_id"),
+        )
+        self.blocks.ensure(scope, blocks_of(self.settings))
+        return scope

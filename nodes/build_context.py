@@ -1,0 +1,49 @@
+"""Step ``build_context``: working context as it is now, and what there is to search."""
+
+from dataclasses import dataclass
+
+from typing_extensions import TypedDict
+
+from langgraph_memoryos.prompts.virtual_context import working_context
+from langgraph_memoryos.state import ScopeState
+from langgraph_memoryos.stores.archival import ArchivalStore
+from langgraph_memoryos.stores.blocks import Block, BlockStore
+from langgraph_memoryos.stores.messages import MessageStore
+from langgraph_memoryos.virtual_log import scope_of
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
+
+
+class BuildContextInput(TypedDict):
+    """Whose."""
+
+    scope: ScopeState
+
+
+class BuildContextUpdate(TypedDict):
+    """The text."""
+
+    context: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildContext:
+    """Read blocks and counts; blocks that a new agent should have are created (MemGPT, section 2.1)."""
+
+    blocks: BlockStore
+    archival: ArchivalStore
+    messages: MessageStore
+    initial: tuple[Block, ...]
+    settings: VirtualContextSettings
+
+    def __call__(self, state: BuildContextInput) -> BuildContextUpdate:
+        """Return working context as text."""
+        scope, thread_id = scope_of(state)
+        self.blocks.ensure(scope, self.initial)
+        return BuildContextUpdate(
+            context=working_context(
+                self.blocks.all(scope),
+                messages=self.messages.count(scope, thread_id),
+                archived=self.archival.count(scope),
+                zone=self.settings.zone,
+            )
+        )

@@ -1,0 +1,194 @@
+"""Step ``execute_functions``: carry out the calls in order, feed results and failures back, decide what follows."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import AIMessage
+from typing_extensions import TypedDict
+
+from langgraph_memoryos import ids
+from langgraph_memoryos.functions import (
+    NO_HEARTBEAT,
+    FunctionCall,
+    FunctionError,
+    MemoryFunctions,
+    parse_arguments,
+)
+from langgraph_memoryos.records import Exchange, Page, Scope
+from langgraph_memoryos.state import ScopeState
+from langgraph_memoryos.stores.messages import MessageStore
+from langgraph_memoryos.stores.pages import PageStore
+from langgraph_memoryos.virtual_log import log_entries, scope_of
+from langgraph_memoryos.virtual_queue import parse_queue
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
+from langgraph_memoryos.virtual_state import QueueMessage, SpokenMessages, Turn
+
+_TRUE = frozenset({"true", "yes", "1"})
+_MOST_ERROR_CHARACTERS = 600
+
+
+class ExecuteFunctionsInput(TypedDict):
+    """The queue with the assistant's message at its end."""
+
+    scope: ScopeState
+    queue: list[dict[str, Any]]
+    turn: Turn
+
+
+class ExecuteFunctionsUpdate(TypedDict):
+    """Results in the queue, what was said in the conversation, and whether the model runs again."""
+
+    queue: list[dict[str, Any]]
+    turn: Turn
+    messages: SpokenMessages
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Done:
+    """A call that was carried out: its result, and what it asks of the loop."""
+
+    result: QueueMessage
+    key: str
+    heartbeat: bool
+    said: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecuteFunctions:
+    """The function executor (MemGPT, section 2.3).
+
+    Failures (unknown function, unreadable or wrong arguments, an exception: its name and message only) come back as
+    ``Failed`` and force another step; so does any heartbeat. A number of equal failing calls in a row, or the step cap,
+    ends the chain. The step can run twice: changes carry the id of their call.
+    """
+
+    functions: MemoryFunctions
+    pages: PageStore
+    messages: MessageStore
+    settings: VirtualContextSettings
+    clock: Callable[[], float]
+
+    def __call__(self, state: ExecuteFunctionsInput) -> ExecuteFunctionsUpdate:
+        """Return results and what follows."""
+        scope, thread_id = scope_of(state)
+        turn, queue = state["turn"], state["queue"]
+        assistant = parse_queue(queue[-1:])[0]
+        exchange = Exchange.from_json(turn["exchange"] or {})
+        page_id = _page_id(scope, exchange)
+        done = [
+            self._carry_out(scope, assistant, call, at, page_id) for at, call in enumerate(assistant.calls)
+        ]
+        said = [each.said for each in done if each.said]
+        page = self._complete(scope, exchange, said)
+        exchange_json = turn["exchange"] if page is None else exchange.to_json() | {"reply": page.reply}
+        assistant = replace(assistant, page_id=page.page_id if page else "")
+        added = [assistant, *(each.result for each in done)]
+        self.messages.append(scope, thread_id, log_entries(added, page))
+        following = self._following(
+            Turn(**turn | {"exchange": exchange_json, "sent": [*turn["sent"], *said]}), done
+        )
+        return ExecuteFunctionsUpdate(
+            queue=[*queue[:-1], *(message.to_json() for message in added)],
+            turn=following,
+            messages=[AIMessage(text, id=f"{assistant.message_id}-{at}") for at, text in enumerate(said)],
+        )
+
+    def _carry_out(
+        self,
+        scope: Scope,
+        assistant: QueueMessage,
+        call: dict[str, Any],
+        at: int,
+        page_id: str,
+    ) -> _Done:
+        name, arguments = call["name"], call["arguments"]
+        key = ids.digest("call", name, _written(arguments))
+        heartbeat, said = False, ""
+        try:
+            arguments, heartbeat = _opened(name, arguments)
+            call_id = ids.digest(assistant.message_id, str(at), key)
+            text = self.functions.call(
+                name, arguments, FunctionCall(scope=scope, call_id=call_id, open_page=page_id)
+            )
+            failed = False
+            if name == "send_message":
+                said = parse_arguments(name, arguments).message
+        except Exception as error:  # noqa: BLE001 - whatever went wrong is told to the model, without a traceback
+            text, failed = _told(error), True
+        result = QueueMessage(
+            message_id=f"{assistant.message_id}-result-{at}",
+            kind="function_result",
+            text=text,
+            said_at=self.clock(),
+            call_id=call["id"],
+            name=name,
+            failed=failed,
+        )
+        return _Done(result=result, key=key, heartbeat=heartbeat, said=said)
+
+    def _complete(self, scope: Scope, exchange: Exchange, said: list[str]) -> Page | None:
+        """Write what was said into the page of the exchange, in place; recall finds it at once."""
+        if not said:
+            return None
+        reply = "\n".join((*([exchange.reply] if exchange.reply else []), *said))
+        return self.pages.write(scope, Exchange.from_json(exchange.to_json() | {"reply": reply})).page
+
+    def _following(self, turn: Turn, done: list[_Done]) -> Turn:
+        failing = dict(turn["failing"])
+        stuck = False
+        for each in done:
+            if not each.result.failed:
+                failing = {}
+                continue
+            failing = {
+                "key": each.key,
+                "count": failing.get("count", 0) + 1 if failing.get("key") == each.key else 1,
+            }
+            stuck = stuck or failing["count"] >= self.settings.max_same_failures
+        again = any(each.result.failed or each.heartbeat for each in done)
+        if self.settings.continue_after_any_function:
+            again = again or any(each.result.name not in NO_HEARTBEAT for each in done)
+        reason = "repeated_failure" if stuck else ""
+        if again and not reason and turn["steps"] >= self.settings.max_steps:
+            reason = "step_cap"
+        return Turn(**turn | {"failing": failing, "again": again and not reason, "reason": reason})
+
+
+def _page_id(scope: Scope, exchange: Exchange) -> str:
+    return ids.page_id(
+        user_id=scope.user_id,
+        agent_id=scope.agent_id,
+        thread_id=exchange.thread_id,
+        source_id=exchange.source_ids[0],
+    )
+
+
+def _opened(name: str, arguments: Any) -> tuple[dict[str, Any], bool]:
+    """Return the arguments without ``request_heartbeat``, and what that says.
+
+    Raises:
+        FunctionError: the arguments are no JSON object.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            raise FunctionError(
+                f"The arguments of {name} are no valid JSON object: {arguments[:200]}"
+            ) from None
+    if not isinstance(arguments, dict):
+        raise FunctionError(f"The arguments of {name} must be one JSON object.")
+    rest = {key: value for key, value in arguments.items() if key != "request_heartbeat"}
+    asked = arguments.get("request_heartbeat", False)
+    return rest, name not in NO_HEARTBEAT and (asked is True or str(asked).strip().lower() in _TRUE)
+
+
+def _written(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True, default=str)
+
+
+def _told(error: Exception) -> str:
+    name = "" if isinstance(error, FunctionError) else f"{type(error).__name__}: "
+    return f"{name}{error}"[:_MOST_ERROR_CHARACTERS]

@@ -1,0 +1,87 @@
+"""Step ``replace_evicted``: the summary takes the place of what left; index 0 of the queue."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import TypedDict
+
+from langgraph_memoryos import ids
+from langgraph_memoryos.state import ScopeState
+from langgraph_memoryos.stores.messages import MessageStore
+from langgraph_memoryos.text_size import count_tokens
+from langgraph_memoryos.virtual_log import log_entries, scope_of
+from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, queue_tokens, shrunk, split_summary
+from langgraph_memoryos.virtual_settings import ContextWindowError, VirtualContextSettings
+from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
+
+
+class ReplaceEvictedInput(TypedDict):
+    """The queue, what leaves it, and the new summary."""
+
+    scope: ScopeState
+    queue: list[dict[str, Any]]
+    evicted: list[dict[str, Any]]
+    summary: str
+    turn: Turn
+    pressure: Pressure
+
+
+class ReplaceEvictedUpdate(TypedDict):
+    """The shorter queue; a new period begins."""
+
+    queue: list[dict[str, Any]]
+    evicted: list[dict[str, Any]]
+    summary: str
+    turn: Turn
+    pressure: Pressure
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaceEvicted:
+    """Write the new summary to the log and shorten the queue (MemGPT, section 2.2).
+
+    Messages that must stay but do not fit are visibly truncated; recall storage has them whole.
+
+    Raises:
+        ContextWindowError: the newest messages cannot be made to fit, or there was nothing to evict.
+    """
+
+    messages: MessageStore
+    settings: VirtualContextSettings
+    clock: Callable[[], float]
+    count: CountTokens = count_tokens
+
+    def __call__(self, state: ReplaceEvictedInput) -> ReplaceEvictedUpdate:
+        """Return the queue that begins with the summary."""
+        scope, thread_id = scope_of(state)
+        turn, pressure = state["turn"], state["pressure"]
+        old, rest = split_summary(parse_queue(state["queue"]))
+        kept = rest[len(state["evicted"]) :]
+        head = [old] if old else []
+        if state["evicted"]:
+            head = [self._summary(state["summary"], turn)]
+            self.messages.append(scope, thread_id, log_entries(head, None))
+        room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"])
+        fitting = shrunk(kept, max_tokens=room - queue_tokens(head, self.count) - 3, count=self.count)
+        if not state["evicted"] and fitting == kept:
+            raise ContextWindowError(
+                "The window is full and nothing is left to evict: raise context_window_tokens."
+            )
+        return ReplaceEvictedUpdate(
+            queue=[message.to_json() for message in (*head, *fitting)],
+            evicted=[],
+            summary="",
+            turn=Turn(
+                **turn
+                | {
+                    "flushes": turn["flushes"] + 1,
+                    "evicted": turn["evicted"] + len(state["evicted"]),
+                }
+            ),
+            pressure=Pressure(**pressure | {"warned": False, "flush": False}),
+        )
+
+    def _summary(self, text: str, turn: Turn) -> QueueMessage:
+        name = ids.digest("summary", turn["event_id"], str(turn["flushes"]))
+        return QueueMessage(message_id=name, kind="summary", text=text, said_at=self.clock())
