@@ -92,7 +92,7 @@ def vector_hits(reply: Sequence[Any]) -> list[Hit]:
 
 def text_hits(reply: Sequence[Any]) -> list[Hit]:
     """Read a BM25 search, with or without fields."""
-    if len(reply) > 2 and not isinstance(reply[3:4] and reply[3], list):  # noqa: PLR2004
+    if isinstance(reply[3] if len(reply) > 3 else b"", bytes):  # noqa: PLR2004 - the next name, where fields would be
         return [
             Hit(document_id=_document_id(name), relevance=float(score), fields={})
             for name, score in zip(reply[1::2], reply[2::2], strict=True)
