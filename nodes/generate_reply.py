@@ -45,11 +45,19 @@ def prompt_messages(
         memory: What ``recall`` gave.
         system: The agent's own instructions.
     """
+    asked = _since_reply(messages)
+    # A turn that is answered anew is asked, not recalled; a message whose reply the conversation lost is recalled.
+    newest = next((message.id for message in reversed(asked) if message.type == "human"), None)
+    pages = [page for page in memory["short_term"] if newest not in page["source_ids"]]
+    answered = {source for page in pages if page["reply"] for source in page["source_ids"]}
     recent: list[BaseMessage] = []
-    for page in memory["short_term"]:
+    for page in pages:
         recent += [HumanMessage(page["query"])] if page["query"] else []
         recent += [AIMessage(page["reply"])] if page["reply"] else []
-    return [SystemMessage(system_prompt(memory["text"], instructions=system)), *recent, *_since_reply(messages)]
+    return [
+        SystemMessage(system_prompt(memory["text"], instructions=system)), *recent,
+        *(message for message in asked if message.id not in answered),
+    ]
 
 
 def _since_reply(messages: Sequence[BaseMessage]) -> list[BaseMessage]:

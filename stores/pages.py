@@ -1,8 +1,9 @@
 """Pages: one document for life. Tiers are a field of it, never a copy."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from redis import Redis
@@ -51,6 +52,21 @@ def parse_page(values: Sequence[bytes | None]) -> Page | None:
     })
 
 
+def _after_lost_reply(stored: Mapping[str, Any], exchange: Exchange) -> Exchange | None:
+    """Return what an exchange adds to a stored page whose reply the conversation does not hold, else ``None``.
+
+    A run that is broken off once the reply was sent leaves the user's message alone in the checkpoint, so the next turn
+    begins with two user messages; the first of them is answered in memory, and that page has to stay.
+    """
+    pairs = zip(stored["source_ids"], exchange.source_ids, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    lost, rest = stored["source_ids"][shared:], exchange.source_ids[shared:]
+    told = f"{stored['query']}\n"
+    if not (stored["query"] and stored["reply"] and rest) or set(lost) & set(rest) or not exchange.query.startswith(told):
+        return None
+    return replace(exchange, query=exchange.query.removeprefix(told), source_ids=rest)
+
+
 class PageStore:
     """Recall storage and the short-term queues.
 
@@ -68,7 +84,8 @@ class PageStore:
 
         The page's id is made of user, agent, thread and first source id, so writing the same exchange again (retry,
         replay, time travel) leaves one page; if its text differs the newer text replaces the older. An erased page
-        does not come back, unless ``revive`` says that this is a deliberate import.
+        does not come back, unless ``revive`` says that this is a deliberate import. A page that is answered already is
+        not overwritten by a later user message that follows its own in the conversation: that one becomes a page.
 
         Raises:
             ValueError: if the exchange has no source id.
@@ -77,7 +94,10 @@ class PageStore:
         keys = self._namespace.keys(scope)
         content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
         content_digest = ids.digest(page.query, page.reply)
-        if self._client.hget(keys.page(page.page_id), "digest") == content_digest.encode():
+        known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json"])
+        if known[1] and (later := _after_lost_reply(json.loads(known[1]), exchange)):
+            return self.write(scope, later, revive=revive)
+        if known[0] == content_digest.encode():
             vector = b""
         else:
             vector = self._embedder.embed_passages([dialogue_text(page)])[0].tobytes()
