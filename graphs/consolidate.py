@@ -24,9 +24,7 @@ def build_consolidate_graph(parts: MemoryParts) -> StateGraph[Any, Any, Any, Any
     add_maintenance(graph, parts, done="another_queue")
     graph.add_node("another_queue", routes.nothing)
     graph.add_edge(START, "choose_queue")
-    ask(
-        graph, "choose_queue", routes.has_queue, yes=("queue to empty", FIRST_STEP),
-        no=("all short", "evict_cold_segments"),
-    )
+    # Also without a queue to empty: summaries that an earlier run could not refresh are made on the way.
+    graph.add_edge("choose_queue", FIRST_STEP)
     ask(graph, "another_queue", routes.has_queue, yes=("next queue", "choose_queue"), no=("last", END))
     return graph

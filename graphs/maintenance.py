@@ -34,7 +34,8 @@ def add_maintenance(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *
 
 def _add_eviction(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts) -> None:
     settings = parts.settings
-    graph.add_node(FIRST_STEP, SelectOverflow(store=parts.pages, batch=settings.eviction_batch_pages))
+    graph.add_node(FIRST_STEP, SelectOverflow(
+        store=parts.pages, batch=settings.eviction_batch_pages, capacity=settings.short_term_capacity_pages))
     graph.add_node("analyse_pages", thinking_step(
         "analyse_pages", AnalysePages(analyst=parts.analyst), model=parts.memory_model), input_schema=AnalysePagesInput)
     graph.add_node("assign_segments", AssignSegments(

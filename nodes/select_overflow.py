@@ -26,15 +26,21 @@ class SelectOverflowUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOverflow:
-    """Read the oldest ``batch`` pages of the queue (paper, section 3.2.1: first in, first out). Nothing leaves yet."""
+    """Read the oldest ``batch`` pages of the queue (paper, section 3.2.1: first in, first out). Nothing leaves yet.
+
+    A queue that is further over its capacity (a model was out of reach for some turns) gives up to ``max_pages``.
+    """
 
     store: PageStore
     batch: int
+    capacity: int
+    max_pages: int = 20
 
     def __call__(self, state: SelectOverflowInput) -> SelectOverflowUpdate:
         """Return the pages, the page before them in the thread, and its chain."""
-        scope = Scope.from_json(state["scope"])
-        pages = self.store.queue(scope, state["scope"]["thread_id"], limit=self.batch)
+        scope, thread_id = Scope.from_json(state["scope"]), state["scope"]["thread_id"]
+        excess = self.store.queue_length(scope, thread_id) - self.capacity
+        pages = self.store.queue(scope, thread_id, limit=max(self.batch, min(excess, self.max_pages)))
         previous = self.store.before(scope, pages[0]) if pages else None
         chain = self.store.chain(scope, previous.chain_id) if previous and previous.chain_id else None
         return SelectOverflowUpdate(
