@@ -87,17 +87,17 @@ class TestPages:
         """The vector is left out where the stored text is the same; it must not be lost if that changes meanwhile."""
         pages, client = memory.parts.pages, memory.connection.client
         pages.write(ANN, exchange("hello", "one", source="m1"))
-        original = client.hget
+        original = client.hmget
 
         def racing(*args: object) -> object:
             found = original(*args)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(client, "hget", original)
+                patch.setattr(client, "hmget", original)
                 pages.write(ANN, exchange("hello", "two", source="m1"))
             return found
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(client, "hget", racing)
+            patch.setattr(client, "hmget", racing)
             pages.write(ANN, exchange("hello", "one", source="m1"))
         assert not any(failed_documents(client, namespace=memory._namespace).values())
         assert [found.page.reply for found in memory.search("hello", user_id="ann")] == ["one"]
