@@ -1,0 +1,445 @@
+"""The command line, on a real Redis with the bundled embedder; chat replies come from a scripted model."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import openai
+import pytest
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage
+from typer.testing import CliRunner
+
+from langgraph_memoryos import MemoryOS
+from langgraph_memoryos.analysts import DeterministicAnalyst
+from langgraph_memoryos.cli import app
+from langgraph_memoryos.cli.failures import plain_sentence
+from langgraph_memoryos.cli.output import one_line, printable
+from langgraph_memoryos.cli.streaming import remembered_line
+from langgraph_memoryos.errors import MemoryOSError, ModelUnavailableError
+from langgraph_memoryos.state import NO_USAGE
+
+SAMPLES = Path(__file__).parent / "samples"
+LOCOMO = SAMPLES / "locomo.json"
+COMMANDS = (
+    "ask", "chat", "consolidate", "demo", "doctor", "export", "forget", "inspect", "migrate", "replay",
+)  # fmt: skip
+ESCAPE = "\x1b"
+
+
+@pytest.fixture(autouse=True)
+def no_key(monkeypatch):
+    for name in ("OPENAI_API_KEY", "LANGGRAPH_MEMORYOS_GGUF", "LANGGRAPH_MEMORYOS_USER", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def run(redis_url, redis_prefix):
+    """Run a command on a namespace of its own and return its result; it must end as expected."""
+
+    def invoke(*arguments, exit_code=0, stdin=None):
+        place = ["--redis-url", redis_url, "--namespace", redis_prefix]
+        result = CliRunner().invoke(app, [*map(str, arguments), *place], input=stdin)
+        assert result.exit_code == exit_code, (result.output, result.exception)
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def run_json(run):
+    def invoke(*arguments, **options):
+        return json.loads(run(*arguments, "--json", **options).stdout)
+
+    return invoke
+
+
+@pytest.fixture
+def replies(monkeypatch):
+    """Let ``chat`` answer with the messages that a test puts into the returned list."""
+    waiting: list[str] = []
+
+    def build(**_options):
+        return GenericFakeChatModel(messages=iter(AIMessage(text) for text in waiting))
+
+    choice = SimpleNamespace(is_bundled=True, name="scripted", weights=None, build=build)
+    for module in ("memory", "cli.ask", "cli.demo"):
+        monkeypatch.setattr(f"langgraph_memoryos.{module}.choose_chat_model", lambda: choice)
+    return waiting
+
+
+def exported(run, user):
+    return [json.loads(line) for line in run("export", "--user", user).stdout.splitlines()]
+
+
+def texts(entries):
+    return [f"{entry['query']}\n{entry['reply']}" for entry in entries if entry["kind"] == "page"]
+
+
+def unboxed(result):
+    """Return the text of a usage error without the frame around it."""
+    return re.sub(r"[\s│]+", " ", result.stderr)
+
+
+# Help and errors
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command):
+    result = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
+    assert result.exit_code == 0
+    assert "--redis-url" in result.stdout
+    assert "--namespace" in result.stdout
+
+
+def test_all_commands_are_tested_for_help():
+    assert sorted(command.callback.__name__ for command in app.registered_commands) == sorted(COMMANDS)
+
+
+def test_version():
+    assert re.fullmatch(r"langgraph-memoryos \d\S*\n", CliRunner().invoke(app, ["--version"]).stdout)
+
+
+def test_unreachable_redis_is_one_sentence_without_the_password():
+    url = "redis://ann:hunter2@127.0.0.1:1/0"
+    result = CliRunner().invoke(app, ["inspect", "--user", "a", "--redis-url", url])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: No usable Redis at redis://***@127.0.0.1:1/0")
+    assert "hunter2" not in result.output
+    assert "Traceback" not in result.output
+
+
+def test_two_places_at_once_are_refused():
+    arguments = ["inspect", "--user", "a", "--redis-url", "redis://h", "--data-dir", "/tmp/d"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert "not both" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["ask", "inspect", "export", "forget", "consolidate"])
+def test_a_missing_or_empty_user_is_an_error(command):
+    arguments = [command, *(["?"] if command == "ask" else [])]
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+    empty = CliRunner().invoke(app, [*arguments, "--user", ""])
+    assert empty.exit_code == 2
+    assert "must not be empty" in unboxed(empty)
+
+
+def test_a_bad_namespace_and_a_bad_setting_are_sentences(redis_url, monkeypatch):
+    bad = CliRunner().invoke(app, ["inspect", "-u", "a", "--redis-url", redis_url, "--namespace", "a:b"])
+    assert bad.exit_code == 1
+    assert bad.stderr.startswith("Error: A namespace is")
+    monkeypatch.setenv("LANGGRAPH_MEMORYOS_TOP_PAGES", "many")
+    bad = CliRunner().invoke(app, ["inspect", "-u", "a", "--redis-url", redis_url])
+    assert bad.exit_code == 1
+    assert bad.stderr.startswith("Error: setting top_pages: ")
+
+
+def test_model_errors_do_not_quote_the_server():
+    response = SimpleNamespace(status_code=401, headers={}, request=None)
+    refused = openai.AuthenticationError(
+        "Incorrect API key provided: sk-secret", response=response, body=None
+    )
+    assert "sk-secret" not in plain_sentence(refused)
+    assert "401" in plain_sentence(refused)
+    assert plain_sentence(MemoryOSError("Do this.")) == "Do this."
+    assert plain_sentence(ZeroDivisionError()) is None
+
+
+# Printing
+
+
+def test_user_text_cannot_command_the_terminal():
+    assert printable(f"a{ESCAPE}[2Jb\x07\x9bc\n\td\ud800") == "a\ufffd[2Jb\ufffd\ufffdc\n\td\ufffd"
+    assert one_line("a\n b  c") == "a b c"
+    assert one_line("x" * 200, width=10) == "x" * 9 + "…"
+
+
+def test_remembered_line():
+    assert remembered_line({"usage": NO_USAGE}) == "remembered: nothing new"
+    report = {"page_id": "p", "moved_pages": 2, "facts": 1, "usage": NO_USAGE | {"model_calls": 3}}
+    assert remembered_line(report) == "remembered: 1 page, 2 pages moved to mid-term, 1 fact, 3 model calls"
+
+
+# Replay and export
+
+
+def test_replay_keeps_every_turn_and_is_idempotent(run, run_json):
+    first = run_json("replay", LOCOMO, "--sample", "tiny-1", "--user", "ada", "--no-model")
+    assert (first["user"], first["sample"], first["turns"]) == ("ada", "tiny-1", 5)
+    assert (first["pages_new"], first["pages_same"], first["model_calls"]) == (5, 0, 0)
+    assert first["model_calls_per_turn"] == 1.0
+    assert first["moved_pages"] == 4
+    assert first["segments"] >= 1
+    again = run_json("replay", LOCOMO, "--sample", "tiny-1", "--user", "ada", "--no-model")
+    assert (again["pages_new"], again["pages_same"], again["moved_pages"]) == (0, 5, 0)
+
+    entries = exported(run, "ada")
+    said = "\n".join(texts(entries))
+    for turn in json.loads(LOCOMO.read_text())[0]["conversation"]["session_1"]:
+        assert turn["text"] in said
+    assert "a photo of a sapling" in said
+    assert {"page", "segment"} <= {entry["kind"] for entry in entries}
+    assert [entry["sequence"] for entry in entries if entry["kind"] == "page"] == [1, 2, 3, 4, 5]
+
+
+def test_replay_takes_the_sample_as_user_and_says_which_samples_there_are(run, run_json):
+    assert run_json("replay", LOCOMO, "--sample", "tiny-2", "--no-model")["user"] == "tiny-2"
+    several = run("replay", LOCOMO, "--no-model", exit_code=1)
+    assert several.stderr.strip().endswith("choose one with --sample (tiny-1, tiny-2).")
+    unknown = run("replay", LOCOMO, "--sample", "tiny-9", exit_code=1)
+    assert "no sample is called 'tiny-9'" in unknown.stderr
+    assert "Error: " in run("replay", SAMPLES / "missing.json", exit_code=1).stderr
+
+
+def test_replay_tells_a_person_what_happened(run):
+    result = run("replay", LOCOMO, "--sample", "tiny-2", "--no-model")
+    assert "tiny-2: 1 exchanges of user tiny-2" in result.stdout
+    assert ESCAPE not in result.output
+
+
+def test_export_to_a_file(run, tmp_path):
+    run("replay", LOCOMO, "--sample", "tiny-2", "--no-model")
+    target = tmp_path / "ada.jsonl"
+    result = run("export", "--user", "tiny-2", "--output", target)
+    assert result.stdout == ""
+    assert "Anyone here?" in target.read_text(encoding="utf-8")
+    failed = run("export", "--user", "tiny-2", "--output", tmp_path / "no" / "x", exit_code=1)
+    assert "cannot be written" in failed.stderr
+
+
+# Nobody sees what another user said
+
+LOOK_ALIKES = (
+    "alice2",
+    "alice-smith",
+    "Alice",
+    "alice.b",
+    "alice,bob",
+    "alice|bob",
+    "{alice}",
+    "*",
+    "a",
+    "用户",
+)
+
+
+def test_ask_never_shows_another_users_text(run, run_json, tmp_path):
+    recording = tmp_path / "secret.jsonl"
+    recording.write_text(json.dumps({"user": "My locker code is 4711-zebra.", "assistant": "Noted."}))
+    run("replay", recording, "--user", "alice", "--no-model")
+    recording.write_text(json.dumps({"user": "I keep bees.", "assistant": "Lovely."}))
+    run("replay", recording, "--user", "alice2", "--no-model")
+
+    question = "What is the locker code 4711-zebra?"
+    own = run_json("ask", question, "--user", "alice", "--no-model")
+    assert own["answer"] is None
+    assert "4711-zebra" in own["evidence"][0]["query"]
+    assert own["memory"]["mid_term"]
+    for other in LOOK_ALIKES:
+        found = run("ask", question, "--user", other, "--no-model", "--json").stdout
+        assert "4711-zebra." not in found, other
+        assert all(page["user_id"] == other for page in json.loads(found)["evidence"]), other
+    elsewhere = run("ask", question, "--user", "alice", "--agent", "other", "--no-model")
+    assert "Nothing is remembered" in elsewhere.stdout
+
+
+def test_ask_shows_evidence_with_its_parts(run):
+    run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
+    result = run("ask", "What did Ada plant?", "--user", "tiny-1", "--no-model", "--explain")
+    assert "2023-05-08 13:56" in result.stdout
+    assert "I planted a quince tree." in result.stdout
+    assert "semantic" in result.stdout
+    assert result.stderr == ""
+    assert ESCAPE not in result.stdout
+
+
+@pytest.mark.parametrize("question", ["", " ", "?!", "is it a", "@user:{*}", "word " * 2000])
+def test_ask_survives_any_question(run_json, question):
+    assert run_json("ask", question, "--user", "nobody", "--no-model")["evidence"] == []
+
+
+def test_ask_has_a_model_answer_and_remembers_nothing(run, run_json, replies):
+    run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
+    before = exported(run, "tiny-1")
+    replies.append("A quince tree.")
+    assert run_json("ask", "What did Ada plant?", "-u", "tiny-1", "--model")["answer"] == "A quince tree."
+    aloud = run("ask", "What did Ada plant?", "-u", "tiny-1", "--model")
+    assert aloud.stdout.endswith("A quince tree.\n")
+    hint = run("ask", "What did Ada plant?", "-u", "tiny-1")
+    assert "Evidence only" in hint.stderr
+    assert texts(exported(run, "tiny-1")) == texts(before)
+
+
+# Inspect, consolidate, forget
+
+
+def test_inspect_and_consolidate(run, run_json):
+    run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
+    tiers = run_json("inspect", "-u", "tiny-1")
+    assert tiers["short_term"] == {"session_10": 1}
+    report = run_json("consolidate", "-u", "tiny-1", "--drain", "--no-model")
+    assert report["moved_pages"] == 1
+    tiers = run_json("inspect", "-u", "tiny-1")
+    assert tiers["short_term"] == {}
+    assert all(segment["heat"] > 0 for segment in tiers["mid_term"])
+    shown = run("inspect", "-u", "tiny-1").stdout
+    assert "tiny-1 with assistant: 5 pages" in shown
+    assert "heat" in shown
+    assert run("consolidate", "-u", "tiny-1").stdout == "remembered: nothing new\n"
+
+
+def test_forget_asks_first(run):
+    run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
+    refused = run("forget", "-u", "tiny-1", stdin="n\n", exit_code=1)
+    assert "Destroy everything of user tiny-1?" in refused.stderr
+    assert len(texts(exported(run, "tiny-1"))) == 5
+    run("forget", "-u", "tiny-1", stdin="y\n")
+    assert exported(run, "tiny-1") == []
+
+
+def test_forget_a_page_a_thread_and_what_is_not_there(run, run_json):
+    run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
+    page = exported(run, "tiny-1")[0]
+    assert run_json("forget", "-u", "tiny-1", "--page", page["page_id"], "--yes")["pages"] == 1
+    assert run_json("forget", "-u", "tiny-1", "--thread", "session_2", "--yes")["pages"] == 2
+    assert "quince tree" not in json.dumps(exported(run, "tiny-1"))
+    missing = run("forget", "-u", "tiny-1", "--fact", "none", "--yes", exit_code=1)
+    assert missing.stderr.startswith("Error: This user has no fact 'none'")
+    both = run("forget", "-u", "tiny-1", "--page", "a", "--fact", "b", "--yes", exit_code=2)
+    assert "one page, one fact or one thread" in unboxed(both)
+
+
+# Chat
+
+
+def test_chat_streams_remembers_and_leaves_no_canary_behind(run, replies, redis_connection):
+    replies += ["Hello Zoe.", "You love figs-canary."]
+    result = run("chat", "-u", "zoe", "--steps", stdin="I am Zoe and love figs-canary.\n\nWhat do I love?\n")
+    assert "Hello Zoe.\n" in result.stdout
+    assert "  recall: assemble_memory\n" in result.stdout
+    assert result.stdout.count("remembered: 1 page") == 2
+    assert ESCAPE not in result.output
+    assert len(texts(exported(run, "zoe"))) == 2
+    assert keys_with(redis_connection, b"figs-canary")
+    run("forget", "-u", "zoe", "--yes")
+    assert keys_with(redis_connection, b"figs-canary") == []
+
+
+def keys_with(connection, text):
+    client = connection.client
+    return [name for name in client.scan_iter(count=1000) if text in (client.dump(name) or b"")]
+
+
+def test_chat_users_with_one_thread_name_share_nothing(run, replies):
+    replies += ["First."]
+    run("chat", "-u", "ann", "--thread", "t", stdin="I hid the plum-canary.\n")
+    replies[:] = ["Second."]
+    result = run("chat", "-u", "ann2", "--thread", "t", stdin="What was hidden?\n")
+    assert "plum-canary" not in result.output
+    assert "plum-canary" not in json.dumps(exported(run, "ann2"))
+
+
+def test_chat_without_a_model_says_what_to_do(run, monkeypatch):
+    def none():
+        raise ModelUnavailableError("There is no chat model: set OPENAI_API_KEY.")
+
+    monkeypatch.setattr("langgraph_memoryos.memory.choose_chat_model", none)
+    result = run("chat", "-u", "ann", stdin="Hi\n", exit_code=1)
+    assert result.stderr.strip() == "Error: There is no chat model: set OPENAI_API_KEY."
+
+
+# Doctor and migrate
+
+
+def test_doctor(run, run_json):
+    fresh = run_json("doctor")
+    assert {check["name"] for check in fresh["checks"]} >= {
+        "python", "packages", "redis", "search", "persistence", "embedder at hand", "embedder recorded",
+        "indexes", "chat model",
+    }  # fmt: skip
+    assert all(check["advice"] for check in fresh["checks"] if check["status"] != "ok")
+    run("replay", LOCOMO, "--sample", "tiny-2", "--no-model")
+    assert "every document is indexed" in run("doctor").stdout
+
+
+def test_doctor_goes_on_without_redis():
+    result = CliRunner().invoke(app, ["doctor", "--redis-url", "redis://:hunter2@127.0.0.1:1", "--json"])
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["status"] == "fail"
+    assert [check["name"] for check in report["checks"] if check["status"] == "fail"] == ["redis"]
+    assert "hunter2" not in result.output
+
+
+class TinyEmbeddings(Embeddings):
+    """Three numbers per text, the same for the same text."""
+
+    def embed_documents(self, texts):
+        return [[1.0 + len(text), float(ord(text[0])), float(ord(text[-1]))] for text in texts]
+
+    def embed_query(self, text):
+        return self.embed_documents([text])[0]
+
+
+def test_migrate_makes_a_memory_of_another_embedder_usable(run, run_json, redis_url, redis_prefix):
+    with MemoryOS.open_sync(
+        redis_url, namespace=redis_prefix, embeddings=TinyEmbeddings(), analyst=DeterministicAnalyst()
+    ) as memory:
+        turn = {"query": "I planted a quince tree.", "reply": "Nice.", "said_at": 1.0, "thread_id": "t"}
+        state = {"exchanges": [turn | {"source_ids": ["1"]}], "user_id": "ada"}
+        memory.remember.invoke(state)
+        memory.consolidate.invoke({"drain": True}, context={"user_id": "ada"})
+    refused = run("inspect", "-u", "ada", exit_code=1)
+    assert "TinyEmbeddings (3 dimensions" in refused.stderr
+    assert "langgraph-memoryos migrate" in refused.stderr
+    found = {check["name"]: check for check in run_json("doctor", exit_code=1)["checks"]}
+    assert found["embedder recorded"]["status"] == "fail"
+
+    report = run_json("migrate")
+    assert report["was_needed"] is True
+    assert (report["embedded"], report["segments"]) == (1, 1)
+    assert report["dimensions"] > 3
+    evidence = run_json("ask", "Which tree did I plant?", "-u", "ada", "--no-model")["evidence"]
+    assert evidence[0]["query"] == "I planted a quince tree."
+    assert run("migrate").stdout.startswith("Nothing to do")
+
+
+# The installed program, in processes of its own
+
+
+def program(*arguments, **options):
+    environment = {name: value for name, value in os.environ.items() if name != "REDIS_URL"} | {
+        "PYTHONWARNINGS": "default"
+    }
+    return subprocess.run(  # noqa: PLW1510 - the exit code is looked at
+        [sys.executable, "-m", "langgraph_memoryos", *arguments],
+        capture_output=True, env=environment, timeout=200, **options,
+    )  # fmt: skip
+
+
+def test_the_demo_runs_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.setenv(name, str(tmp_path))
+    result = program("demo", "--no-reply")
+    assert result.returncode == 0, result.stderr.decode()
+    told = result.stdout.decode()
+    assert told.count("write_page") == 81
+    assert "promote_hot_segments" in told
+    assert re.search(r"All evidence was recalled for (\d+) of 12 questions", told)
+    assert re.search(r"All evidence was recalled for [4-7] of 7 questions", told)
+    assert ESCAPE not in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_piping_into_a_closed_pipe_and_errors_in_a_real_process(tmp_path):
+    missing = program("replay", str(tmp_path / "nothing.json"), "--data-dir", str(tmp_path))
+    assert missing.returncode == 1
+    assert missing.stdout == b""
+    assert missing.stderr.decode().startswith("Error: ")
+    assert missing.stderr.count(b"\n") == 1
