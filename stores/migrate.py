@@ -3,7 +3,7 @@
 Four stages, each of which does nothing where it has been done before, so that an interrupted run is simply
 repeated:
 
-1. *Stage.* Every page and fact gets its new vector in a field beside the one in use, with a mark of embedder
+1. *Stage.* For every page and fact the new vector is laid aside in a key of its own, with a mark of embedder
    and text. This is the long part. The memory is what it was and works with its old embedder; stopping here
    costs nothing.
 2. *Mark.* The recorded origin becomes "<embedder> (unfinished migration)". From here on nobody can open the
@@ -149,11 +149,13 @@ class Migration:
     def _stage_batch(self, kind: str, names: Sequence[str]) -> int:
         pipeline = self._client.pipeline(transaction=False)
         for name in names:
-            pipeline.hmget(name, ["json", "next_of", "vector_of"])
+            pipeline.hmget(name, ["json", "vector_of"])
+            pipeline.hget(self._staged(name), "of")
+        replies = pipeline.execute()
         waiting = []
-        for name, (content, *marks) in zip(names, pipeline.execute(), strict=True):
+        for name, (content, used), staged in zip(names, replies[::2], replies[1::2], strict=True):
             text = _embedded_text(kind, content)
-            if text is not None and self._mark(text).encode() not in marks:
+            if text is not None and self._mark(text).encode() not in (used, staged):
                 waiting.append((name, text))
         if waiting:
             self._write_staged(waiting)
@@ -163,28 +165,30 @@ class Migration:
         vectors = self._embedder.embed_passages([text for _, text in waiting])
         pipeline = self._client.pipeline(transaction=False)
         for (name, text), vector in zip(waiting, vectors, strict=True):
-            scripts.run(pipeline, "stage_vector", keys=[name], args=[self._mark(text), vector.tobytes()])
+            keys, args = [name, self._staged(name)], [self._mark(text), vector.tobytes()]
+            scripts.run(pipeline, "stage_vector", keys=keys, args=args)
         pipeline.execute()
+
+    def _staged(self, name: str) -> str:
+        """Return the key where a document's next vector waits; it has the hash tag of the user too."""
+        return self._namespace.prefix("next") + name.removeprefix(f"{self._namespace.name}:")
 
     def _mark(self, text: str) -> str:
         """Return what tells that a vector is this embedder's and of this text."""
         return digest("vector", self._target.embedder, str(self._target.dimensions), METRIC, text)
 
     def _switch(self) -> None:
-        for kind in EMBEDDED_KINDS:
-            names = self._documents(kind)
-            while batch := list(islice(names, _BATCH)):
-                self._switch_batch(batch)
+        """Put every vector that was laid aside into use; those of erased documents are dropped."""
+        staged = self._documents("next")
+        while batch := list(islice(staged, _BATCH)):
+            self._switch_batch(batch)
 
-    def _switch_batch(self, names: Sequence[str]) -> None:
-        reading = self._client.pipeline(transaction=False)
-        for name in names:
-            reading.hget(name, "next_of")
-        writing = self._client.pipeline(transaction=False)
-        for name, mark in zip(names, reading.execute(), strict=True):
-            if mark:
-                scripts.run(writing, "switch_vector", keys=[name], args=[mark])
-        writing.execute()
+    def _switch_batch(self, staged: Sequence[str]) -> None:
+        pipeline = self._client.pipeline(transaction=False)
+        for name in staged:
+            document = f"{self._namespace.name}:{name.removeprefix(self._namespace.prefix('next'))}"
+            scripts.run(pipeline, "switch_vector", keys=[document, name])
+        pipeline.execute()
 
     def _renew_segments(self) -> int:
         renewed = 0

@@ -1,5 +1,6 @@
--- Lay a new vector beside the one in use. A document that was erased meanwhile does not come back.
--- KEYS: document; ARGV: mark, vector
+-- Lay a new vector aside, in a key of its own: any change of a searched document would count it again in BM25.
+-- KEYS: document, staged; ARGV: mark, vector
+-- Returns 0 when the document was erased meanwhile.
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[1], 'next_of', ARGV[1], 'next_vector', ARGV[2])
+redis.call('HSET', KEYS[2], 'of', ARGV[1], 'vector', ARGV[2])
 return 1

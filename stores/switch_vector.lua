@@ -1,6 +1,7 @@
--- Put the vector that was laid beside into use; nothing happens the second time.
--- KEYS: document; ARGV: mark
-if redis.call('HGET', KEYS[1], 'next_of') ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[1], 'vector', redis.call('HGET', KEYS[1], 'next_vector'), 'vector_of', ARGV[1])
-redis.call('HDEL', KEYS[1], 'next_of', 'next_vector')
+-- Put the vector that was laid aside into use; nothing happens the second time. Erased documents do not come back.
+-- KEYS: document, staged
+local of, vector = unpack(redis.call('HMGET', KEYS[2], 'of', 'vector'))
+redis.call('DEL', KEYS[2])
+if not of or redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'vector', vector, 'vector_of', of)
 return 1

@@ -99,7 +99,7 @@ def assert_whole(memory, redis_connection, redis_prefix):
         assert names
         for name in names:
             assert len(redis_connection.client.hget(name, "vector")) == 4 * origin.dimensions
-            assert redis_connection.client.hget(name, "next_vector") is None
+    assert not list(redis_connection.client.scan_iter(match=f"{namespace.prefix('next')}*", count=1000))
     for user in USERS:
         assert sum(entry["kind"] == "page" for entry in memory.export(user)) == PAGES
         for number in (0, PAGES - 1):
@@ -171,6 +171,7 @@ def test_what_is_written_or_erased_meanwhile_is_followed(
         if not happened:
             happened.append(True)
             old.forget("ann", page_id=next(old.export("ann"))["page_id"])
+            old.forget("bea")
             list(old.ingest([exchange("ann", PAGES)], user_id="ann"))
 
     happened = []
@@ -181,8 +182,11 @@ def test_what_is_written_or_erased_meanwhile_is_followed(
         assert "ann says word0" not in pages
         found = memory.search(f"ann says word{PAGES}", user_id="ann")
         assert found[0].page.query == f"ann says word{PAGES}"
+        assert list(memory.export("bea")) == []
     namespace = Namespace(name=redis_prefix)
     assert set(failed_documents(redis_connection.client, namespace=namespace).values()) == {0}
+    left = redis_connection.client.scan_iter(match=namespace.user_pattern("bea"), count=1000)
+    assert [name.split(b":")[1] for name in left] == [b"erased"]
 
 
 def test_a_new_namespace_and_another_schema(migration, redis_connection, redis_prefix):
