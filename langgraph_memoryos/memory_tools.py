@@ -12,6 +12,7 @@ from langgraph_memoryos.function_tools import blocks_of
 from langgraph_memoryos.functions import ARGUMENTS, NO_HEARTBEAT, FunctionCall, MemoryFunctions
 from langgraph_memoryos.graphs.parts import MemoryParts
 from langgraph_memoryos.identity import resolve_scope
+from langgraph_memoryos.records import Scope
 from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSettings
 
 TOOL_NAMES = tuple(name for name in FUNCTION_NAMES if name not in NO_HEARTBEAT)
@@ -47,10 +48,17 @@ def memory_tools(
     given = {
         name: value for name, value in (("user_id", user_id), ("agent_id", agent_id)) if value is not None
     }
-    return [_tool(name, functions, parts.default_agent, given) for name in names]
+    known: set[Scope] = set()
+    return [_tool(name, functions, parts.default_agent, given, known) for name in names]
 
 
-def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapping[str, Any]) -> BaseTool:
+def _tool(
+    name: str,
+    functions: MemoryFunctions,
+    default_agent: str,
+    given: Mapping[str, Any],
+    known: set[Scope],
+) -> BaseTool:
     def run(config: RunnableConfig, **arguments: Any) -> str:
         scope, _ = resolve_scope(
             state={},
@@ -58,7 +66,9 @@ def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapp
             default_agent=default_agent,
             configurable=dict(config.get("configurable") or {}),
         )
-        functions.blocks.ensure(scope, blocks_of(functions.settings))
+        if scope not in known:
+            functions.blocks.ensure(scope, blocks_of(functions.settings))
+            known.add(scope)
         try:
             return functions.call(name, arguments, FunctionCall(scope=scope))
         except MemoryOSError as error:

@@ -5,6 +5,7 @@ statements about the user, two texts are the same only if every character is.
 """
 
 import json
+import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,7 +101,8 @@ class ArchivalStore:
             agent_id=scope.agent_id,
             collection=COLLECTION,
             text_key=_text_key(text),
-            origin=repr(now),
+            # The digest of the text makes it be stored once; a text that was deleted may come back as a new item.
+            origin=uuid.uuid4().hex,
         )
         content = json.dumps(
             scope.to_json() | {"fact_id": item_id, "collection": COLLECTION, "text": text, "source": source}

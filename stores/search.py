@@ -19,7 +19,7 @@ from langgraph_memoryos.stores import query as search
 from langgraph_memoryos.stores.archival import ITEM_FIELDS, ArchivalItem, parse_item
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.stores.pages import PAGE_FIELDS, parse_page
+from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.text import query_tokens
 
 MOST_HITS = 10_000
@@ -84,12 +84,13 @@ class SearchStore:
         self._client = client
         self._namespace = namespace
         self._embedder = embedder
+        self._pages = PageStore(client, namespace=namespace, embedder=embedder)
 
     def conversation(self, scope: Scope, request: SearchRequest) -> ResultPage:
         """Search what user and agent said to each other, in all threads and tiers."""
         keys = self._namespace.keys(scope)
-        ordered = self._ordered("page", _pages_filter(keys), request)
-        return self._result(ordered, request, lambda names: self._load_pages(scope, keys, names))
+        ordered = self._ordered("page", search.everything_filter(keys), request)
+        return self._result(ordered, request, lambda names: self._load_pages(scope, names))
 
     def conversation_between(
         self,
@@ -106,11 +107,11 @@ class SearchStore:
         """
         keys = self._namespace.keys(scope)
         start, end = _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
-        within = f"{_pages_filter(keys)} @said_at:[{start} ({end}]"
+        within = f"{search.everything_filter(keys)} @said_at:[{start} ({end}]"
         found = self._everything("page", within)
         names = sorted(found, key=lambda name: (found[name].said_at, found[name].sequence))
         ordered = [name for name in names if name not in request.without]
-        return self._result(ordered, request, lambda chosen: self._load_pages(scope, keys, chosen))
+        return self._result(ordered, request, lambda chosen: self._load_pages(scope, chosen))
 
     def archive(self, scope: Scope, request: SearchRequest) -> ResultPage:
         """Search the current items of archival storage."""
@@ -200,29 +201,20 @@ class SearchStore:
             last_page=max(0, len(ordered) - 1) // request.page_size,
         )
 
-    def _load_pages(self, scope: Scope, keys: Keys, names: Sequence[str]) -> tuple[Page, ...]:
-        rows = self._load([(keys.page(name), PAGE_FIELDS) for name in names])
-        pages = (parse_page(row) for row in rows)
+    def _load_pages(self, scope: Scope, names: Sequence[str]) -> tuple[Page, ...]:
         return tuple(
             page
-            for page in pages
-            # The readable ids decide: a tag is only how a page was found.
-            if page and (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
+            for page in self._pages.get(scope, names)
+            # The readable ids decide: a filter is only how a page was found.
+            if (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
         )
 
     def _load_items(self, keys: Keys, names: Sequence[str]) -> tuple[ArchivalItem, ...]:
-        rows = self._load([(keys.fact(name), ITEM_FIELDS) for name in names])
-        return tuple(item for name, row in zip(names, rows, strict=True) if (item := parse_item(name, row)))
-
-    def _load(self, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[Any]:
         pipeline = self._client.pipeline(transaction=False)
-        for key, fields in wanted:
-            pipeline.hmget(key, fields)
-        return list(pipeline.execute())
-
-
-def _pages_filter(keys: Keys) -> str:
-    return search.everything_filter(keys)
+        for name in names:
+            pipeline.hmget(keys.fact(name), ITEM_FIELDS)
+        rows = zip(names, pipeline.execute(), strict=True)
+        return tuple(item for name, row in rows if (item := parse_item(name, row)))
 
 
 def _found(fields: Mapping[str, bytes], **scores: float) -> _Found:

@@ -1,0 +1,243 @@
+"""The loop: executor, heartbeats, failures, caps, events."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.leases import LeaseStore
+from tests.memory_support import Clock
+from tests.virtual_support import acts, agent, call, results, say, system
+
+pytest_plugins = ["tests.memory_fixtures"]
+
+
+def test_a_message_is_answered_through_send_message(memory: MemoryOS):
+    one, model = agent(memory, say("Hello Ana"))
+    report = one.send("I am Ana", user_id="u")
+    assert (report["sent"], report["reason"], report["steps"]) == (["Hello Ana"], "done", 1)
+    assert len(model.asked) == 1
+
+
+def test_a_heartbeat_runs_again_and_its_result_is_seen(memory: MemoryOS):
+    one, model = agent(memory, acts(call("core_memory_append", True, block="human", content="Name: Ana")), say("Hi"))
+    report = one.send("I am Ana", user_id="u")
+    assert report["steps"] == 2
+    assert results(model.asked[1])[0]["status"] == "OK"
+    assert "Name: Ana" in system(model.asked[1])
+    assert set(results(model.asked[1])[0]) == {"status", "message", "time"}
+
+
+def test_without_a_heartbeat_the_loop_rests(memory: MemoryOS):
+    one, model = agent(memory, acts(call("core_memory_append", False, block="human", content="x")))
+    assert one.send("hi", user_id="u")["steps"] == 1
+    again, _ = agent(memory, acts(call("core_memory_append", block="human", content="x")), say("ok"),
+                     continue_after_any_function=True)
+    assert again.send("hi", user_id="v")["steps"] == 2
+
+
+@pytest.mark.parametrize(("bad", "told"), [
+    (call("fly_to_moon"), "no function 'fly_to_moon'"),
+    (call("core_memory_append", block="human"), "content"),
+    (call("core_memory_append", block="human", content="x", extra=1), "extra"),
+    (call("core_memory_append", block="nowhere", content="x"), "persona"),
+    (call("conversation_search", query="x", page=-1), "page"),
+    (call("conversation_search", query="x", page="two"), "page"),
+    (call("conversation_search_date", start="yesterday", end="2024-01-01"), "YYYY-MM-DD"),
+    (call("conversation_search_date", start="2024-01-02", end="2024-01-01"), "after"),
+    (call("archival_memory_search", query="x", page=9), "last page"),
+    (call("archival_memory_delete", item=99), "no item 99"),
+    (call("archival_memory_insert", content="  "), "empty"),
+])
+def test_a_failing_call_is_told_and_forces_another_step(memory: MemoryOS, bad: dict[str, Any], told: str):
+    one, model = agent(memory, acts(bad), say("sorry"))
+    report = one.send("go", user_id="u")
+    assert report["steps"] == 2
+    result = results(model.asked[1])[0]
+    assert result["status"] == "Failed"
+    assert told in result["message"]
+    assert "Traceback" not in result["message"]
+
+
+def test_arguments_that_are_no_json_fail_and_the_history_stays_legal(memory: MemoryOS):
+    broken = AIMessage("", invalid_tool_calls=[
+        {"name": "send_message", "args": '{"message": "hal', "id": "1", "error": "bad", "type": "invalid_tool_call"},
+    ])
+    one, model = agent(memory, broken, say("again"))
+    report = one.send("go", user_id="u")
+    assert report["sent"] == ["again"]
+    assert results(model.asked[1])[0]["status"] == "Failed"
+    assert [message.type for message in model.asked[1]] == ["system", "human", "ai", "tool"]
+
+
+def test_an_exception_is_told_by_name_and_message_only(memory: MemoryOS, monkeypatch: pytest.MonkeyPatch):
+    one, model = agent(memory, acts(call("archival_memory_insert", content="x")), say("ok"))
+
+    def explode(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("boom")
+
+    monkeypatch.setattr("langgraph_memoryos.stores.archival.ArchivalStore.insert", explode)
+    one.send("go", user_id="u")
+    assert results(model.asked[1])[0]["message"] == "ZeroDivisionError: boom"
+
+
+def test_several_calls_are_carried_out_in_order(memory: MemoryOS):
+    one, model = agent(
+        memory,
+        acts(call("core_memory_append", block="human", content="A"), call("nonsense"), call("send_message", message="one"),
+             call("core_memory_replace", True, block="human", old="A", new="B")),
+        say("two"),
+    )
+    report = one.send("go", user_id="u")
+    assert report["sent"] == ["one", "two"]
+    assert [each["status"] for each in results(model.asked[1])] == ["OK", "Failed", "OK", "OK"]
+    assert one.blocks.get(one.scope("u"), "human").value == "B"
+
+
+@pytest.mark.parametrize("cap", [1, 4])
+def test_the_cap_stops_at_exactly_n_steps(memory: MemoryOS, cap: int):
+    again = acts(call("archival_memory_search", True, query="x"))
+    one, model = agent(memory, otherwise=again, max_steps=cap, context_window_tokens=60_000)
+    report = one.send("go", user_id="u")
+    assert (report["reason"], report["steps"], len(model.asked)) == ("step_cap", cap, cap)
+    log = one.messages("u")
+    assert [entry["kind"] for entry in log] == ["user_message", *["assistant", "function_result"] * cap]
+    model.otherwise = say("I am back")
+    assert one.send("still there?", user_id="u")["sent"] == ["I am back"]
+
+
+def test_the_same_failing_call_three_times_ends_the_chain(memory: MemoryOS):
+    one, model = agent(memory, otherwise=acts(call("core_memory_append", block="nowhere", content="x")))
+    report = one.send("go", user_id="u")
+    assert (report["reason"], report["steps"]) == ("repeated_failure", 3)
+    assert len(model.asked) == 3
+
+
+def test_text_without_a_call_reaches_a_waiting_user_once(memory: MemoryOS):
+    one, _ = agent(memory, "Hello there", acts(call("send_message", message="a"), call("archival_memory_search", True, query="q")),
+                   "I am done, I think")
+    assert one.send("hi", user_id="u")["sent"] == ["Hello there"]
+    assert one.send("hi again", user_id="u")["sent"] == ["a"]
+
+
+def test_text_after_a_timer_is_a_thought(memory: MemoryOS):
+    one, _ = agent(memory, "Nothing to do.")
+    report = one.tick(user_id="u")
+    assert (report["sent"], report["reason"]) == ([], "done")
+
+
+def test_a_call_written_as_text_is_understood(memory: MemoryOS):
+    one, _ = agent(memory, 'Sure:\n```json\n{"function": "send_message", "arguments": {"message": "Hi"}}\n```')
+    assert one.send("hi", user_id="u")["sent"] == ["Hi"]
+
+
+def test_all_kinds_of_events_run_and_are_no_dialogue(memory: MemoryOS):
+    one, model = agent(memory, say("Welcome back"), acts(call("archival_memory_search", query="x")), say("Reminder"))
+    assert one.interaction("The user logged in.", user_id="u")["sent"] == ["Welcome back"]
+    assert one.alert("Disk full.", user_id="u")["kind"] == "system_alert"
+    assert one.tick(user_id="u")["sent"] == ["Reminder"]
+    assert '"type": "user_interaction"' in str(model.asked[0][1].content)
+    kinds = [entry["kind"] for entry in one.messages("u")]
+    assert kinds[:1] == ["user_interaction"]
+    pages = list(memory.parts.pages.iterate("u"))
+    assert [(page.query, page.reply) for page in pages] == [("", "Welcome back"), ("", "Reminder")]
+
+
+def test_a_timed_event_is_skipped_while_busy(memory: MemoryOS):
+    one, model = agent(memory)
+    leases = memory.parts.pages.sibling(LeaseStore)
+    leases.seize(one.scope("u"), "default", "somebody", seconds=60)
+    assert one.tick(user_id="u")["reason"] == "busy"
+    assert not model.asked
+    leases.release(one.scope("u"), "default", "somebody")
+    assert one.tick(user_id="u")["reason"] == "done"
+    assert leases.holder(one.scope("u"), "default") == ""
+
+
+def test_the_thread_is_busy_inside_a_step_and_only_that_thread(memory: MemoryOS):
+    seen: list[str] = []
+    one, model = agent(memory)
+    other, _ = agent(memory)
+
+    def meanwhile(_: Any) -> AIMessage:
+        seen.append(other.tick(user_id="u")["reason"])
+        seen.append(other.tick(user_id="u", thread_id="elsewhere")["reason"])
+        return say("done")
+
+    model.script = [meanwhile]
+    one.send("hi", user_id="u")
+    assert seen == ["busy", "done"]
+
+
+def test_a_pause_skips_timed_events_until_it_is_over(memory: MemoryOS, clock: Clock):
+    one, _ = agent(memory, acts(call("pause_heartbeats", minutes=1000)))
+    one.send("leave me alone", user_id="u")
+    assert one.tick(user_id="u")["reason"] == "paused"
+    assert one.send("hello", user_id="u")["reason"] == "done"
+    clock.now += 359 * 60
+    assert one.tick(user_id="u")["reason"] == "paused"
+    clock.now += 61
+    assert one.tick(user_id="u")["reason"] == "done"
+
+
+def test_invoke_and_ainvoke_do_the_same(memory: MemoryOS):
+    one, _ = agent(memory, acts(call("core_memory_append", True, block="human", content="x")), say("hi"))
+    given = {"messages": [HumanMessage("hi", id="m")]}
+    there = one.graph.invoke(given, {"configurable": {"user_id": "a"}})
+    two, _ = agent(memory, acts(call("core_memory_append", True, block="human", content="x")), say("hi"))
+    here = asyncio.run(two.graph.ainvoke(given, {"configurable": {"user_id": "a2"}}))
+    assert there["virtual"]["sent"] == here["virtual"]["sent"] == ["hi"]
+    assert [message.content for message in here["messages"]] == ["hi", "hi"]
+
+
+def test_the_same_message_again_is_one_event(memory: MemoryOS):
+    one, model = agent(memory, checkpointer=InMemorySaver())
+    config = {"configurable": {"user_id": "u", "thread_id": "t"}}
+    one.graph.invoke({"messages": [HumanMessage("hi", id="m")]}, config)
+    again = one.graph.invoke({"messages": [HumanMessage("hi", id="m")]}, config)
+    assert again["virtual"]["reason"] == "nothing"
+    assert len(model.asked) == 1
+    assert memory.parts.pages.count("u") == 1
+
+
+def test_the_loop_streams_its_steps(memory: MemoryOS):
+    one, _ = agent(memory, acts(call("core_memory_append", True, block="human", content="x"), thought="I note it."), say("ok"))
+    config = {"configurable": {"user_id": "u"}}
+    steps = [next(iter(update)) for update in one.graph.stream({"messages": [HumanMessage("hi")]}, config, stream_mode="updates")]
+    assert steps == [
+        "ingest_event", "build_context", "check_pressure", "call_model", "execute_functions", "build_context",
+        "check_pressure", "call_model", "execute_functions", "build_context", "check_pressure", "finish_event",
+    ]
+    spoken = [
+        message.content for message, _ in one.graph.stream({"messages": [HumanMessage("hi")]}, config, stream_mode="messages")
+        if message.type == "ai"
+    ]
+    assert spoken == ["ok"]
+
+
+def test_a_model_without_tools_fills_in_one_schema(memory: MemoryOS):
+    from tests.scripted_model import ScriptedModel  # noqa: PLC0415
+    from langgraph_memoryos.virtual_context import VirtualContext  # noqa: PLC0415
+
+    model = ScriptedModel(structured=True, replies=[
+        '{"call": {"function": "core_memory_append", "arguments": {"block": "human", "content": "Ana", "request_heartbeat": true}}}',
+        '{"call": {"function": "send_message", "arguments": {"message": "Hi Ana"}}}',
+        "plain words",
+    ])
+    one = VirtualContext(memory, model=model)
+    assert one.send("I am Ana", user_id="u")["sent"] == ["Hi Ana"]
+    assert "core_memory_append(block, content, request_heartbeat)" in system(model.asked[0])
+    assert all(message.type in ("system", "human", "ai") for message in model.asked[1])
+    assert one.send("and?", user_id="u")["sent"] == ["plain words"]
+
+
+def test_a_queue_without_a_checkpointer_lives_on(memory: MemoryOS):
+    one, _ = agent(memory, acts(call("send_message", message="a"), call("send_message", message="b"), thought="hm"))
+    one.send("first", user_id="u")
+    two, model = agent(memory)
+    two.send("second", user_id="u")
+    assert [message.type for message in model.asked[0]] == ["system", "human", "ai", "tool", "tool", "human"]
+    assert [each["args"]["message"] for each in model.asked[0][2].tool_calls] == ["a", "b"]  # type: ignore[attr-defined]
