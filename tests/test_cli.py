@@ -437,7 +437,7 @@ def test_the_demo_runs_and_leaves_nothing_behind(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_piping_into_a_closed_pipe_and_errors_in_a_real_process(tmp_path):
+def test_an_error_in_a_real_process_is_one_line(tmp_path):
     missing = program("replay", str(tmp_path / "nothing.json"), "--data-dir", str(tmp_path))
     assert missing.returncode == 1
     assert missing.stdout == b""
