@@ -129,8 +129,14 @@ def add_filing(
 
 
 def add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, after: str) -> None:
-    """After an event that filed pages: cold segments leave mid-term search, hot ones update the persona."""
+    """After an event that filed pages: cold segments leave mid-term search, hot ones update the persona.
+
+    With ``maintenance="deferred"`` nothing follows the event; ``consolidate`` does it later.
+    """
     memory = parts.settings
+    if memory.maintenance == "deferred":
+        graph.add_edge(after, END)
+        return
     graph.add_node(
         "evict_cold_segments",
         EvictColdSegments(

@@ -91,6 +91,6 @@ def _named(run: Callable[..., str], name: str) -> Callable[..., str]:
 def _context() -> Any:
     """Return the context of the run around a tool, or nothing where there is none."""
     try:
-        return get_runtime().context
+        return getattr(get_runtime(), "context", None)
     except (RuntimeError, KeyError, LookupError):
         return None

@@ -1,0 +1,217 @@
+"""Working context, archive, tools and documents."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode
+
+from langgraph_memoryos.archive_documents import DocumentError
+from langgraph_memoryos.errors import IdentityError
+from langgraph_memoryos.function_tools import blocks_of
+from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.memory_tools import memory_tools
+from langgraph_memoryos.records import Scope
+from langgraph_memoryos.stores.archival import ArchivalStore
+from langgraph_memoryos.stores.blocks import Block, BlockError, BlockStore
+from langgraph_memoryos.stores.search import SearchRequest
+from langgraph_memoryos.virtual_settings import BlockSpec, VirtualContextSettings
+from tests.memory_support import START as NOW
+from tests.virtual_support import acts, agent, call, results, say
+
+pytest_plugins = ["tests.memory_fixtures"]
+
+SCOPE = Scope(user_id="u", agent_id="assistant")
+
+
+@pytest.fixture
+def blocks(memory: MemoryOS) -> BlockStore:
+    store = memory.parts.pages.sibling(BlockStore)
+    store.ensure(SCOPE, blocks_of(VirtualContextSettings(block_limit_characters=100)))
+    return store
+
+
+def test_over_the_limit_the_error_says_all_and_the_old_value_stays(memory: MemoryOS):
+    one, model = agent(
+        memory, acts(call("core_memory_append", True, block="human", content="Name: Ana")),
+        acts(call("core_memory_append", block="human", content="x" * 95)), say("ok"), block_limit_characters=100,
+    )
+    one.send("I am Ana", user_id="u")
+    told = results(model.asked[2])[-1]
+    assert told["status"] == "Failed"
+    assert "100" in told["message"]
+    assert "105" in told["message"]
+    assert "core_memory_replace" in told["message"]
+    assert one.blocks.get(one.scope("u"), "human").value == "Name: Ana"
+
+
+@pytest.mark.parametrize(("old", "new", "told"), [
+    ("", "x", "empty"), ("Boyfriend named Jams", "x", "Boyfriend named James"), ("James", "y" * 200, "at most 100"),
+])
+def test_a_replace_that_cannot_be_says_why(blocks: BlockStore, old: str, new: str, told: str):
+    blocks.append(SCOPE, "human", "Name: Ana\nBoyfriend named James", now=NOW)
+    with pytest.raises(BlockError, match=told):
+        blocks.replace(SCOPE, "human", old, new, now=NOW)
+    assert blocks.get(SCOPE, "human").value == "Name: Ana\nBoyfriend named James"
+
+
+def test_replace_and_delete_are_versioned_with_a_history(blocks: BlockStore):
+    blocks.append(SCOPE, "human", "Boyfriend named James", now=NOW)
+    assert blocks.replace(SCOPE, "human", "Boyfriend", "Ex-boyfriend", now=NOW + 1).value == "Ex-boyfriend named James"
+    gone = blocks.replace(SCOPE, "human", "Ex-boyfriend named James", "", now=NOW + 2)
+    assert (gone.value, gone.version, gone.changed_at) == ("", 3, NOW + 2)
+    assert [block.value for block in blocks.history(SCOPE, "human")] == ["", "Boyfriend named James", "Ex-boyfriend named James"]
+
+
+def test_a_read_only_block_and_an_unknown_one_are_refused(memory: MemoryOS):
+    spec = (BlockSpec(label="rules", value="Be kind.", read_only=True),)
+    one, model = agent(memory, acts(call("core_memory_append", block="rules", content="x")), acts(
+        call("core_memory_replace", block="human", old="a", new="b")), say("ok"), blocks=spec)
+    one.send("go", user_id="u")
+    assert "read-only" in results(model.asked[1])[-1]["message"]
+    assert "the blocks are: rules" in results(model.asked[2])[-1]["message"]
+    one.blocks.set(one.scope("u"), "rules", "Be brief.", now=NOW)
+    assert one.blocks.get(one.scope("u"), "rules").value == "Be brief."
+
+
+def test_compare_and_set_refuses_what_was_overtaken(blocks: BlockStore):
+    block = blocks.append(SCOPE, "human", "one", now=NOW)
+    blocks.append(SCOPE, "human", "two", now=NOW)
+    with pytest.raises(BlockError, match="has changed"):
+        blocks.set(SCOPE, "human", "three", now=NOW, expected_version=block.version)
+
+
+def test_parallel_appends_all_arrive(memory: MemoryOS):
+    store = memory.parts.pages.sibling(BlockStore)
+    store.ensure(SCOPE, [Block(label="list")])
+    threads = [threading.Thread(target=store.append, args=(SCOPE, "list", f"line {at}"), kwargs={"now": NOW}) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    block = store.get(SCOPE, "list")
+    assert sorted(block.value.split("\n")) == [f"line {at}" for at in range(8)]
+    assert block.version == 8
+
+
+def test_a_change_with_an_id_happens_once(blocks: BlockStore):
+    for _ in range(3):
+        blocks.append(SCOPE, "human", "once", now=NOW, change_id="c1")
+    assert blocks.get(SCOPE, "human").value == "once"
+
+
+def test_blocks_are_shared_between_agents_only_by_choice(memory: MemoryOS):
+    store = memory.parts.pages.sibling(BlockStore)
+    other = Scope(user_id="u", agent_id="other")
+    for scope in (SCOPE, other):
+        store.ensure(scope, [Block(label="human", shared=True), Block(label="persona")])
+    store.append(SCOPE, "human", "shared fact", now=NOW)
+    store.append(SCOPE, "persona", "mine", now=NOW)
+    assert store.get(other, "human").value == "shared fact"
+    assert store.get(other, "persona").value == ""
+    with pytest.raises(Exception, match="no block"):
+        store.get(Scope(user_id="U", agent_id="other"), "human")
+
+
+def test_an_identical_text_is_archived_once_and_a_longer_one_in_chunks(memory: MemoryOS):
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    first = archive.insert(SCOPE, ["a+b", "a-b", "a+b"], now=NOW)
+    assert first[0] == first[2] != first[1]
+    assert archive.count(SCOPE) == 2
+    one, _ = agent(memory, acts(call("archival_memory_insert", content="第一句话很短。" * 400)))
+    one.send("keep it", user_id="u")
+    texts = [item.text for item in archive.iterate(SCOPE)]
+    assert len(texts) > 3
+    assert all(len(text) <= 1000 for text in texts)
+
+
+def test_the_archive_has_no_small_bound(memory: MemoryOS):
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    archive.insert(SCOPE, [f"item number {at}" for at in range(400)], now=NOW)
+    assert archive.count(SCOPE) == len(list(archive.iterate(SCOPE))) == 400
+
+
+def test_update_and_delete_supersede_and_can_be_told_again(memory: MemoryOS):
+    one, _ = agent(memory)
+    tools = {tool.name: tool for tool in one.tools(user_id="u")}
+    number = int(tools["archival_memory_insert"].invoke({"content": "The key is 17"}).removesuffix(".").split()[-1])
+    tools["archival_memory_update"].invoke({"item": number, "content": "The key is 18"})
+    shown = tools["archival_memory_search"].invoke({"query": "key"})
+    assert "18" in shown
+    assert "key is 17" not in shown
+    new = one.search.archive(one.scope("u"), SearchRequest(query="key")).items[0]
+    tools["archival_memory_delete"].invoke({"item": new.number})
+    assert tools["archival_memory_search"].invoke({"query": "key"}) == "No results."
+    assert not one.archival.by_number(SCOPE, number).current
+    tools["archival_memory_insert"].invoke({"content": "The key is 17"})
+    assert "key is 17" in tools["archival_memory_search"].invoke({"query": "key"})
+
+
+def test_tools_work_in_a_graph_of_ones_own_by_its_identity(memory: MemoryOS):
+    tools = memory_tools(memory.parts, names=["archival_memory_insert", "core_memory_append"])
+    graph = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode(tools))
+    graph.add_edge(START, "tools")
+    graph.add_edge("tools", END)
+    given = AIMessage("", tool_calls=[
+        {"name": "archival_memory_insert", "args": {"content": "Kept"}, "id": "1"},
+        {"name": "core_memory_append", "args": {"block": "human", "content": "Line"}, "id": "2"},
+    ])
+    compiled = graph.compile()
+    result = compiled.invoke({"messages": [given]}, {"configurable": {"user_id": "u"}})
+    assert [message.status for message in result["messages"][1:]] == ["success", "success"]
+    assert memory.parts.pages.sibling(ArchivalStore).count(SCOPE) == 1
+    assert memory.parts.pages.sibling(BlockStore).get(SCOPE, "human").value == "Line"
+    assert set(tools[1].args) == {"block", "content"}
+
+
+def test_tools_without_any_identity_are_refused(memory: MemoryOS):
+    tool = memory_tools(memory.parts, names=["archival_memory_search"])[0]
+    with pytest.raises(IdentityError):
+        tool.invoke({"query": "x"})
+    with pytest.raises(ValueError, match="no function"):
+        memory_tools(memory.parts, names=["nonsense"])
+
+
+def test_documents_are_loaded_with_progress_and_only_once(memory: MemoryOS, tmp_path: Path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Harbour\n\n" + "The lighthouse keeper rests. " * 100, encoding="utf-8")
+    (tmp_path / "b.txt").write_text("The zebra crossed the road.", encoding="utf-8")
+    (tmp_path / "c.txt").write_bytes(b"\xff\x00\xfe binary")
+    (tmp_path / "d.png").write_bytes(b"no text")
+    one, _ = agent(memory)
+    reports = list(one.load_documents(tmp_path, user_id="u"))
+    assert [(report.source, report.done, report.of) for report in reports] == [("b.txt", 1, 3), ("c.txt", 2, 3), ("notes/a.md", 3, 3)]
+    assert reports[1].problem
+    assert reports[2].chunks >= 3
+    assert [report.added for report in one.load_documents(tmp_path, user_id="u")] == [0, 0, 0]
+    assert one.archival.sources(one.scope("u")) == {"b.txt": 1, "notes/a.md": reports[2].chunks}
+    found = one.search.archive(one.scope("u"), SearchRequest(query="zebra")).items[0]
+    assert (found.source, found.text) == ("b.txt", "The zebra crossed the road.")
+    with pytest.raises(DocumentError, match="no file or folder"):
+        list(one.load_documents(tmp_path / "missing", user_id="u"))
+
+
+def test_erasing_a_user_leaves_nothing(memory: MemoryOS):
+    one, _ = agent(memory, acts(call("core_memory_append", True, block="human", content="CANARY one")), acts(
+        call("archival_memory_insert", True, content="CANARY two")), say("CANARY three"))
+    one.send("CANARY four", user_id="u")
+    memory.forget("u")
+    client, name = memory.connection.client, memory.parts.pages._namespace.name
+    left = [key for key in client.scan_iter(f"{name}:*") if b"CANARY" in (client.dump(key) or b"")]
+    assert left == []
+
+
+def test_erased_pages_leave_the_log(memory: MemoryOS):
+    one, _ = agent(memory, say("Your secret is CANARY"))
+    one.send("the CANARY secret", user_id="u")
+    page = next(memory.parts.pages.iterate("u"))
+    memory.forget("u", page_id=page.page_id)
+    one.log.forget_pages(SCOPE, ["default"], [page.page_id])
+    client, name = memory.connection.client, memory.parts.pages._namespace.name
+    dumped: list[Any] = [key for key in client.scan_iter(f"{name}:*") if b"CANARY" in (client.dump(key) or b"")]
+    assert dumped == []
+    assert [entry["kind"] for entry in one.messages("u")] == ["user_message", "assistant", "function_result"]
