@@ -22,6 +22,7 @@ from langgraph_memoryos.memory_tools import TOOL_NAMES, memory_tools
 from langgraph_memoryos.records import Scope
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import BlockStore
+from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.stores.messages import Entry, MessageStore
 from langgraph_memoryos.stores.search import SearchStore
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
@@ -121,9 +122,17 @@ class VirtualContext:
     def _run(
         self, given: dict[str, Any], user_id: str | int, thread_id: str | int, ids: dict[str, Any]
     ) -> Turn:
-        config = RunnableConfig(configurable={"user_id": user_id, "thread_id": str(thread_id), **ids})
-        report: Turn = self.graph.invoke(given, config)["virtual"]
+        scope = self.scope(user_id, ids.get("agent_id"))
+        who = scope.to_json() | {"thread_id": readable_id(thread_id, what="thread_id")}
+        # Not the thread's name: two users who both call a thread "default" must not share its checkpoint.
+        config = RunnableConfig(configurable={"thread_id": self.checkpoint_thread(**who)})
+        report: Turn = self.graph.invoke(given, config, context=who)["virtual"]
         return report
+
+    def checkpoint_thread(self, *, user_id: str, agent_id: str, thread_id: str) -> str:
+        """Return the ``thread_id`` under which a checkpointer keeps a user's thread."""
+        name = self._memory.parts.pages.sibling(lambda _client, *, namespace, embedder: str(namespace.name))  # noqa: ARG005
+        return checkpoint_thread(namespace=name, user_id=user_id, agent_id=agent_id, thread_id=thread_id)
 
     def load_documents(
         self,

@@ -28,6 +28,7 @@ from langgraph_memoryos.virtual_state import EVENT_KINDS, Event, Pressure, Queue
 class IngestEventInput(VirtualInput, total=False):
     """What comes in, and the queue so far."""
 
+    scope: ScopeState
     queue: list[dict[str, Any]]
     handled: str
     pressure: Pressure
@@ -96,7 +97,10 @@ class IngestEvent:
 
     def _restored(self, state: IngestEventInput, scope: Scope, thread_id: str) -> IngestEventUpdate:
         """Return the queue of the checkpoint, or, without one, the queue after the last event of the thread."""
-        if state.get("queue") or state.get("handled"):
+        before = state.get("scope")
+        # A checkpoint of another user's thread of the same name is nobody else's queue.
+        own = before is None or (before["user_id"], before["agent_id"]) == (scope.user_id, scope.agent_id)
+        if own and (state.get("queue") or state.get("handled")):
             return IngestEventUpdate(
                 queue=list(state.get("queue") or []),
                 handled=state.get("handled") or "",

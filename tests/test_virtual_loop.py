@@ -241,3 +241,14 @@ def test_a_queue_without_a_checkpointer_lives_on(memory: MemoryOS):
     two.send("second", user_id="u")
     assert [message.type for message in model.asked[0]] == ["system", "human", "ai", "tool", "tool", "human"]
     assert [each["args"]["message"] for each in model.asked[0][2].tool_calls] == ["a", "b"]  # type: ignore[attr-defined]
+
+
+def test_two_users_of_one_thread_name_share_no_queue(memory: MemoryOS):
+    one, model = agent(memory, checkpointer=InMemorySaver())
+    one.send("my secret is 4711", user_id="a")
+    one.send("hello", user_id="b")
+    assert "4711" not in str(model.asked[1])
+    for user in ("c", "d"):
+        config = {"configurable": {"user_id": user, "thread_id": "same"}}
+        one.graph.invoke({"messages": [HumanMessage(f"secret of {user}", id=user)]}, config)
+    assert "secret of c" not in str(model.asked[-1])
