@@ -8,7 +8,9 @@ default settings. Four memories stand side by side in one Redis: a user with 100
 of them alike; a round is as many turns as one eviction takes, and ratios are those of medians over rounds.
 
 The analyst is the deterministic one and the embedder sums word vectors (its share is reported), so model
-time does not count. The histories are written by the ``remember`` graph itself, thirty exchanges at a time.
+time does not count. The histories are written by the ``remember`` graph itself, a session of thirty
+exchanges at a time; the ``recall`` graph runs once a session and what it visits is visited for every turn of
+the session, so segments are as hot, and stay or leave mid-term search, much as if every turn had been lived.
 """
 
 import argparse
@@ -32,7 +34,7 @@ from benchmarks.round_trips import RoundTrip, RoundTripCounter
 from benchmarks.small_talk import SECONDS_BETWEEN_TURNS, SmallTalk, WordEmbeddings
 from langgraph_memoryos.analysts import DeterministicAnalyst
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.records import Exchange
+from langgraph_memoryos.records import Exchange, Scope
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import MemoryContext
 
@@ -243,6 +245,7 @@ class Laboratory:
             turns = min(SESSION_TURNS, pages - first)
             session = talk.exchanges(thread=f"session-{first}", turns=turns, first=first)
             self._import(memory, USER, session)
+            self._visit(memory, session)
             if first and first % 1_500 == 0:
                 progress(f"  {name}: {first} pages")
         progress(f"  {name}: {pages} pages")
@@ -263,6 +266,15 @@ class Laboratory:
         })["remembered"]
         if report.get("failure"):
             raise RuntimeError(report["failure"])
+
+    def _visit(self, memory: MemoryOS, session: list[Exchange]) -> None:
+        """Recall as the session's last turn did, and count its visits for the other turns as well."""
+        asked = {"messages": [HumanMessage(session[-1].query)], "user_id": USER, "thread_id": "another"}
+        found = memory.recall.invoke(asked)["memory"]["mid_term"]
+        scope = Scope(user_id=USER, agent_id=memory.parts.default_agent)
+        segment_ids = [page["segment_id"] for page in found if page["segment_id"]]
+        for _ in session[1:]:
+            memory.parts.segments.record_visits(scope, segment_ids, now=self.clock.now)
 
     def _remove(self, memory: MemoryOS, namespace: str) -> None:
         if "redis_url" not in self._place:
@@ -339,6 +351,7 @@ def report_subject(subject: Subject, stages: dict[str, float]) -> dict[str, Any]
     return {
         "pages": inside["pages"], "segments": len(inside["mid_term"]), "pages_in_segments": in_segments,
         "archived_segments": inside["archived_segments"], "pages_in_queues": queued,
+        "pages_in_scope": in_segments + queued,
         "turn_ms": milliseconds(lambda turn: turn.seconds),
         "recall_ms": milliseconds(lambda turn: turn.recall_seconds),
         "remember_ms": milliseconds(lambda turn: turn.remember_seconds),
@@ -402,7 +415,7 @@ def table(report: dict[str, Any]) -> str:
     """Return the report as Markdown."""
     columns = (
         "turn_ms", "recall_ms", "remember_ms", "redis_ms", "bare_recall_ms", "recall_round_trips",
-        "remember_round_trips", "segments", "bytes_per_page",
+        "remember_round_trips", "segments", "pages_in_scope", "bytes_per_page",
     )
     lines = ["| pages | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     for name, row in report["sizes"].items():
