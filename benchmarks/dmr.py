@@ -1,10 +1,10 @@
 """Deep memory retrieval (MemGPT, section 3.1.1): one question about one turn of five earlier sessions.
 
-Run with ``python -m benchmarks.dmr [--data PATH] [--policy search|model|full-context] --json OUT``. ``PATH`` is JSON
-Lines: ``sessions`` (lists of ``{"user": …, "assistant": …}``), ``question`` and ``answer``. Without it a seeded set of
-the same shape is made: the answer stands in one turn, other turns hold values of the same kind for other people,
-and one fact is contradicted later. ``search`` asks no model: right is a question whose answer stands on the first
-page of conversation_search.
+Run with ``python -m benchmarks.dmr [--data PATH] [--policy search|model|full-context] --json OUT``.
+``PATH`` is JSON Lines: ``sessions`` (lists of ``{"user": ..., "assistant": ...}``), ``question``, ``answer``.
+Without it a seeded set of the same shape is made: the answer stands in one turn, other turns hold values of
+the same kind for other people, and some facts are contradicted later. ``search`` asks no model: right is a
+question whose answer stands on the first page of conversation_search.
 """
 
 import argparse
@@ -57,14 +57,20 @@ def synthetic(count: int, *, seed: int = 5) -> list[Dialogue]:
 def _dialogue(rng: random.Random) -> Dialogue:
     kind = rng.choice(list(_KINDS))
     values = rng.sample(_KINDS[kind], 5)
-    said = [f"My {person}'s {kind} {value}." for person, value in zip(rng.sample(_PEOPLE, 3), values[2:], strict=True)]
+    said = [
+        f"My {person}'s {kind} {value}."
+        for person, value in zip(rng.sample(_PEOPLE, 3), values[2:], strict=True)
+    ]
     contradicted = rng.random() < 0.3
     facts = [f"My {kind} {values[1]}."] if contradicted else []
     facts.append(f"{'Actually that changed: my' if contradicted else 'My'} {kind} {values[0]}.")
     sessions: list[list[tuple[str, str]]] = [
-        [(rng.choice(_SMALL_TALK), "I see.") for _ in range(6)] for _ in range(5)]
+        [(rng.choice(_SMALL_TALK), "I see.") for _ in range(6)] for _ in range(5)
+    ]
     for at, text in enumerate(sorted(facts, key=facts.index)):
-        sessions[at * 3 if contradicted else rng.randrange(5)].insert(rng.randrange(6), (text, "Good to know."))
+        sessions[at * 3 if contradicted else rng.randrange(5)].insert(
+            rng.randrange(6), (text, "Good to know.")
+        )
     for text in said:
         sessions[rng.randrange(5)].insert(rng.randrange(6), (text, "How nice."))
     return Dialogue(sessions=sessions, question=f"Remind me: my {kind} what?", answer=values[0])
@@ -77,7 +83,8 @@ def read_dialogues(path: Path) -> list[Dialogue]:
     return [
         Dialogue(
             sessions=[[(turn["user"], turn["assistant"]) for turn in session] for session in row["sessions"]],
-            question=row["question"], answer=row["answer"],
+            question=row["question"],
+            answer=row["answer"],
         )
         for row in rows
     ]
@@ -88,7 +95,10 @@ def exchanges(dialogue: Dialogue) -> Iterator[Exchange]:
     for session, turns in enumerate(dialogue.sessions):
         for at, (user, assistant) in enumerate(turns):
             yield Exchange(
-                query=user, reply=assistant, said_at=1.7e9 + session * 86_400 + at * 60, thread_id=f"session-{session}",
+                query=user,
+                reply=assistant,
+                said_at=1.7e9 + session * 86_400 + at * 60,
+                thread_id=f"session-{session}",
                 source_ids=(f"{session}-{at}",),
             )
 
@@ -101,9 +111,13 @@ def answer(memory: MemoryOS, dialogue: Dialogue, user: str, *, policy: str) -> s
         hits = store.conversation(scope, SearchRequest(query=dialogue.question)).items
         return "\n".join(page.query for page in hits)
     if policy == "full-context":
-        told = "\n".join(f"user: {user}\nassistant: {reply}" for turns in dialogue.sessions for user, reply in turns)
-        prompt = [SystemMessage(f"Answer in one word from this dialogue:\n{clip(told, WINDOW_TOKENS)}"),
-                  HumanMessage(dialogue.question)]
+        told = "\n".join(
+            f"user: {user}\nassistant: {reply}" for turns in dialogue.sessions for user, reply in turns
+        )
+        prompt = [
+            SystemMessage(f"Answer in one word from this dialogue:\n{clip(told, WINDOW_TOKENS)}"),
+            HumanMessage(dialogue.question),
+        ]
         return message_text(memory.reply_model.invoke(prompt))
     agent = VirtualContext(memory, settings=VirtualContextSettings(context_window_tokens=2 * WINDOW_TOKENS))
     return " ".join(agent.send(dialogue.question, user_id=user, thread_id="question")["sent"])

@@ -1,8 +1,8 @@
-"""Document question answering, retrieval only (MemGPT, section 3.2.1): on which page does the gold passage come?
+"""Document questions, retrieval only (MemGPT, section 3.2.1): on which page does the gold passage come?
 
 Run with ``python -m benchmarks.doc_qa --data PATH --json OUT``. ``PATH`` is JSON Lines, gzipped or not: a
-``question`` and its passages ``ctxs`` (``title``, ``text``, ``isgold``). Embedding 2,600 passages takes minutes;
-``--cache FILE`` keeps the vectors.
+``question`` and its passages ``ctxs`` (``title``, ``text``, ``isgold``). Embedding 2,600 passages takes
+minutes; ``--cache FILE`` keeps the vectors.
 """
 
 import argparse
@@ -39,9 +39,9 @@ class Question:
 
 def read_questions(path: Path) -> list[Question]:
     """Read the questions with their gold passages."""
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8")
-    with opened as lines:
-        rows = [json.loads(line) for line in lines if line.strip()]
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    rows = [json.loads(line) for line in text.split("\n") if line.strip()]
     return [Question(text=row["question"], gold=passage(row["ctxs"])) for row in rows]
 
 
@@ -54,8 +54,10 @@ def passage(contexts: Sequence[dict[str, Any]]) -> str:
 def page_of(search: SearchStore, scope: Scope, question: Question, *, semantic_hits: int) -> int | None:
     """Return the number of the page with the gold passage, or ``None`` if the first pages do not have it."""
     for page in range(PAGES_READ):
-        found = search.archive(scope, SearchRequest(
-            query=question.text, page=page, page_size=PAGE_SIZE, semantic_hits=semantic_hits))
+        found = search.archive(
+            scope,
+            SearchRequest(query=question.text, page=page, page_size=PAGE_SIZE, semantic_hits=semantic_hits),
+        )
         if any(item.text == question.gold for item in found.items):
             return page
         if page >= found.last_page:
@@ -68,7 +70,11 @@ def run(memory: MemoryOS, questions: Sequence[Question], *, semantic_hits: int =
     pages = memory.parts.pages
     scope = Scope(user_id=f"doc-qa-{uuid.uuid4().hex}", agent_id=memory.parts.default_agent)
     pages.sibling(ArchivalStore).insert(
-        scope, list(dict.fromkeys(question.gold for question in questions)), now=time.time(), source="passages")
+        scope,
+        list(dict.fromkeys(question.gold for question in questions)),
+        now=time.time(),
+        source="passages",
+    )
     search = pages.sibling(SearchStore)
     try:
         for question in questions:
@@ -81,7 +87,8 @@ def summary(found: Sequence[int | None]) -> dict[str, Any]:
     """Return the shares of questions by page of their gold passage."""
     counts = Counter(found)
     return {
-        "questions": len(found), "page_size": PAGE_SIZE,
+        "questions": len(found),
+        "page_size": PAGE_SIZE,
         "gold_on_page_0": counts[0] / len(found),
         "gold_within_2_pages": (counts[0] + counts[1]) / len(found),
         "by_page": {str(page): counts[page] / len(found) for page in range(PAGES_READ)},
@@ -103,7 +110,10 @@ def main() -> None:
     inner = HashedWords() if given.words_only else default_embeddings()
     embeddings = CachedEmbeddings(inner, None if given.words_only else given.cache, name=Embedder(inner).name)
     with MemoryOS.open_sync(
-        embeddings=embeddings, namespace="bench-doc-qa", analyst=DeterministicAnalyst(), embeddings_name=embeddings.model,
+        embeddings=embeddings,
+        namespace="bench-doc-qa",
+        analyst=DeterministicAnalyst(),
+        embeddings_name=embeddings.model,
     ) as memory:
         found = list(run(memory, asked, semantic_hits=0 if given.words_only else 100))
     embeddings.save()

@@ -29,7 +29,7 @@ class HashedWords(Embeddings):
 
 
 class CachedEmbeddings(Embeddings):
-    """Another embedder, each text embedded once: vectors are kept in ``path`` (npz) when :meth:`save` is called."""
+    """Another embedder, each text embedded once; :meth:`save` keeps the vectors in ``path`` (npz)."""
 
     def __init__(self, embeddings: Embeddings, path: Path | None, *, name: str) -> None:
         self._embeddings = embeddings
@@ -44,7 +44,9 @@ class CachedEmbeddings(Embeddings):
         """Write the cache."""
         if self._path is not None and self._known:
             names = list(self._known)
-            np.savez(self._path, names=np.array(names), vectors=np.stack([self._known[name] for name in names]))
+            np.savez(
+                self._path, names=np.array(names), vectors=np.stack([self._known[name] for name in names])
+            )
 
     def embed_query(self, text: str) -> list[float]:
         """Embed a question."""

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ PAGE_SIZE = 10
 _PAIR = re.compile(r"Key: ([0-9a-f-]{36}), Value: ([0-9a-f-]{36})")
 _LAST_PAGE = re.compile(r"last page (\d+)")
 TASK = (
-    "The archive holds key-value pairs of UUIDs. A value may itself be a key: then look that up in turn. DO NOT STOP "
-    "SEARCHING UNTIL YOU VERIFY THAT THE VALUE IS NOT A KEY. Send the last value, and nothing else."
+    "The archive holds key-value pairs of UUIDs. A value may itself be a key: then look that up in turn. "
+    "DO NOT STOP SEARCHING UNTIL YOU VERIFY THAT THE VALUE IS NOT A KEY. Send only the last value."
 )
 
 
@@ -44,7 +45,7 @@ class Chain:
 
 def read_pairs(data: Path) -> list[tuple[str, str]]:
     """Return the pairs of the first record."""
-    path = sorted(data.glob("kv-retrieval-*.jsonl"))[0]
+    path = min(data.glob("kv-retrieval-*.jsonl"))
     with path.open(encoding="utf-8") as lines:
         return [(key, value) for key, value in json.loads(next(lines))["ordered_kv_records"]]
 
@@ -60,8 +61,8 @@ def read_orderings(data: Path) -> dict[int, list[list[int]]]:
 
 
 def chain(pairs: Sequence[tuple[str, str]], row: Sequence[int]) -> Chain:
-    """Return the question of one row: each pair's value becomes the key of the next; the last keeps its own."""
-    changed = {here: pairs[there][0] for here, there in zip(row, row[1:], strict=False)}
+    """Return the question of one row: each value becomes the key of the next pair; the last stays."""
+    changed = {here: pairs[there][0] for here, there in pairwise(row)}
     return Chain(changed=changed, key=pairs[row[0]][0], gold=pairs[row[-1]][1])
 
 
@@ -118,14 +119,20 @@ def _look_up(search: Search, key: str) -> str | None:
 
 
 def _answers(policy: str, memory: MemoryOS, user: str) -> Callable[[str], str]:
-    settings = VirtualContextSettings(page_size=PAGE_SIZE, functions=("send_message", "archival_memory_search"))
+    settings = VirtualContextSettings(
+        page_size=PAGE_SIZE, functions=("send_message", "archival_memory_search")
+    )
     if policy == "scripted":
-        tool = memory_tools(memory.parts, user_id=user, names=["archival_memory_search"], settings=settings)[0]
+        tool = memory_tools(memory.parts, user_id=user, names=["archival_memory_search"], settings=settings)[
+            0
+        ]
         return lambda key: follow(lambda query, page: str(tool.invoke({"query": query, "page": page})), key)
     agent = VirtualContext(memory, settings=settings)
 
     def ask(key: str) -> str:
-        sent = agent.send(f"{TASK}\nWhat is the value of the key {key}?", user_id=user, thread_id=uuid.uuid4().hex)["sent"]
+        sent = agent.send(
+            f"{TASK}\nWhat is the value of the key {key}?", user_id=user, thread_id=uuid.uuid4().hex
+        )["sent"]
         return " ".join(sent)
 
     return ask
@@ -163,13 +170,17 @@ def main() -> None:
     name = "" if given.policy == "scripted" else choose_chat_model().name
     rows = []
     with MemoryOS.open_sync(
-        embeddings=HashedWords(), namespace="bench-nested-kv", analyst=DeterministicAnalyst(),
+        embeddings=HashedWords(),
+        namespace="bench-nested-kv",
+        analyst=DeterministicAnalyst(),
     ) as memory:
         for row in run(memory, given.data, policy=given.policy, most=given.questions):
             rows.append(row)
             print(f"{row['lookups']} lookups: {row['accuracy']:.0%} of {row['questions']}", flush=True)
     if given.json:
-        given.json.write_text(json.dumps({"policy": given.policy, "model": name, "rows": rows}, indent=2) + "\n")
+        given.json.write_text(
+            json.dumps({"policy": given.policy, "model": name, "rows": rows}, indent=2) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Conversation opener (MemGPT, section 3.1.2): after a login, does the greeting use what is known of the user?
+"""Conversation opener (MemGPT, section 3.1.2): does a greeting after a login use what is known of the user?
 
-Run with ``python -m benchmarks.opener --policy scripted|model --json OUT``. Working context on against off; the score
-is the highest similarity of the greeting to one of the known facts (SIM-1), above the embedder's background.
+Run with ``python -m benchmarks.opener --policy scripted|model --json OUT``. Working context on against off;
+the score is the highest similarity of the greeting to a known fact (SIM-1), above the embedder's background.
 """
 
 import argparse
@@ -43,15 +43,21 @@ class ScriptedOpener(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
         lines = str(messages[0].content).split("# Block human")[-1].splitlines()
         known = [line.strip() for line in lines[1:] if line.startswith("    ")]
-        text = f"Welcome back! How is it going: {known[-1].lower()}?" if known else "Welcome back! How are you?"
+        text = (
+            f"Welcome back! How is it going: {known[-1].lower()}?" if known else "Welcome back! How are you?"
+        )
         call = {"name": "send_message", "args": {"message": text}, "id": None, "type": "tool_call"}
         return ChatResult(generations=[ChatGeneration(message=AIMessage("", tool_calls=[call]))])
 
 
-def greet(memory: MemoryOS, facts: tuple[str, ...], *, model: BaseChatModel | None, working_context: bool) -> str:
+def greet(
+    memory: MemoryOS, facts: tuple[str, ...], *, model: BaseChatModel | None, working_context: bool
+) -> str:
     """Return the greeting after a login."""
     human = BlockSpec(label="human", value="\n".join(facts) if working_context else "")
-    agent = VirtualContext(memory, model=model, settings=VirtualContextSettings(blocks=(BlockSpec(label="persona"), human)))
+    agent = VirtualContext(
+        memory, model=model, settings=VirtualContextSettings(blocks=(BlockSpec(label="persona"), human))
+    )
     user = f"opener-{uuid.uuid4().hex}"
     sent = agent.interaction("The user logged in. Greet them.", user_id=user)["sent"]
     memory.forget(user)
@@ -66,7 +72,9 @@ def run(memory: MemoryOS, embedder: Embedder, *, model: BaseChatModel | None) ->
         for facts in PERSONAS:
             greeting = greet(memory, facts, model=model, working_context=on)
             vectors = embedder.embed_passages([greeting, *facts])
-            scores.append(max(embedder.calibrated_similarity(float(cosine)) for cosine in vectors[1:] @ vectors[0]))
+            scores.append(
+                max(embedder.calibrated_similarity(float(cosine)) for cosine in vectors[1:] @ vectors[0])
+            )
         rows.append({"working_context": on, "openers": len(scores), "sim_1": sum(scores) / len(scores)})
     return rows
 
@@ -78,7 +86,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     embeddings = default_embeddings()
-    with MemoryOS.open_sync(embeddings=embeddings, namespace="bench-opener", analyst=DeterministicAnalyst()) as memory:
+    with MemoryOS.open_sync(
+        embeddings=embeddings, namespace="bench-opener", analyst=DeterministicAnalyst()
+    ) as memory:
         model = ScriptedOpener() if given.policy == "scripted" else None
         rows = run(memory, Embedder(embeddings), model=model)
     print(json.dumps(rows, indent=2))

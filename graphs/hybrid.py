@@ -1,4 +1,4 @@
-"""MemoryOS around MemGPT's loop: recall before an event, segments from what is evicted, persona from what is hot."""
+"""MemoryOS around MemGPT's loop: recall before an event, segments and persona after an eviction."""
 
 from typing import Any
 

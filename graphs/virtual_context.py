@@ -40,14 +40,15 @@ def build_virtual_context_graph(
     summary_model: BaseChatModel | None = None,
     count: CountTokens | None = None,
 ) -> StateGraph[Any, Any, Any, Any]:
-    """Return the builder of ``virtual_context``: a user message or an event in, what was said and a report out.
+    """Return the builder of ``virtual_context``: an event in, what was said and a report out.
 
     Args:
         parts: The collaborators of a memory; ``parts.system`` holds the developer's instructions.
         model: Runs the loop; without tool calling, it fills in one JSON schema over all functions.
         settings: Numbers and mode; ``hybrid`` adds MemoryOS's recall before and its segments after.
         summary_model: Writes the recursive summary; default ``model``.
-        count: Counts tokens of a text without any network; default an estimate, corrected by what the model reports.
+        count: Counts tokens of a text without any network; default an estimate, corrected by what the model
+            reports.
     """
     chosen = settings or VirtualContextSettings()
     hybrid = chosen.mode == "hybrid"

@@ -1,4 +1,7 @@
-"""Documents into archival storage: files or folders, in chunks, with progress; loading again adds only what is new."""
+"""Documents into archival storage: files or folders, in chunks, with progress.
+
+Loading again adds only what is new.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -49,7 +52,7 @@ def load_documents(
     settings: VirtualContextSettings,
     clock: Callable[[], float],
 ) -> Iterator[LoadReport]:
-    """Load a file, or every text and Markdown file below a folder; a file that is no text is reported, not fatal.
+    """Load a file, or every text and Markdown file below a folder; what is no text is reported, not fatal.
 
     Raises:
         DocumentError: there is no such path, or a folder holds nothing to load.

@@ -18,7 +18,7 @@ HEARTBEAT = Field(
 
 @cache
 def with_heartbeat(name: str) -> type[BaseModel]:
-    """Return the argument model of a function as its own loop offers it, with ``request_heartbeat`` where it has one."""
+    """Return a function's argument model as the loop offers it, with ``request_heartbeat``."""
     model = ARGUMENTS[name]
     if name in NO_HEARTBEAT:
         return model
@@ -55,21 +55,18 @@ def _parameters(model: type[BaseModel]) -> dict[str, Any]:
 @cache
 def call_schema(names: tuple[str, ...]) -> type[BaseModel]:
     """Return one model over all functions, for chat models that cannot call tools: a thought and one call."""
-    calls = tuple(
-        create_model(
-            f"{ARGUMENTS[name].__name__}Call",
-            __doc__=ARGUMENTS[name].__doc__,
-            function=(Literal[name], ...),
-            arguments=(with_heartbeat(name), ...),
-        )
-        for name in names
-    )
+    calls = tuple(_call_model(name) for name in names)
     choice: Any = Union[calls] if len(calls) > 1 else calls[0]  # noqa: UP007 - made of a tuple at run time
-    return create_model(
-        "FunctionCall",
-        __doc__="What you do next.",
-        call=(Annotated[choice, Field(description="The function to call.")], ...),
-    )
+    fields: Any = {"call": (Annotated[choice, Field(description="The function to call.")], ...)}
+    model: type[BaseModel] = create_model("FunctionCall", __doc__="What you do next.", **fields)
+    return model
+
+
+def _call_model(name: str) -> type[BaseModel]:
+    fields: Any = {"function": (Literal[name], ...), "arguments": (with_heartbeat(name), ...)}
+    title = f"{ARGUMENTS[name].__name__}Call"
+    model: type[BaseModel] = create_model(title, __doc__=ARGUMENTS[name].__doc__, **fields)
+    return model
 
 
 def signatures(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""What a model can do with its memory: typed arguments, one method each, errors in words (MemGPT, section 2.3).
+"""What a model can do with its memory: typed arguments, errors in words (MemGPT, section 2.3).
 
 The docstrings of the argument models are what a model is told; everything else is for people.
 """
@@ -157,7 +157,10 @@ class FunctionCall:
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryFunctions:
-    """The functions over the stores. ``send_message`` is the executor's, since only it knows the conversation."""
+    """The functions over the stores.
+
+    ``send_message`` is the executor's, since only it knows the conversation.
+    """
 
     settings: VirtualContextSettings
     blocks: BlockStore

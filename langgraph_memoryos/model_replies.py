@@ -44,7 +44,10 @@ def _unique_ids(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def written_call(text: str, *, prefix: str) -> tuple[dict[str, Any], ...]:
-    """Return the call that a text spells out as JSON, fenced, with prose around it or cut off; none if there is none."""
+    """Return the call that a text spells out as JSON, fenced, with prose around it or cut off.
+
+    None if there is none.
+    """
     found = _OBJECT.search(text)
     try:
         value = json.loads(found.group()) if found else None
@@ -87,8 +90,7 @@ def prompt_messages(
 ) -> list[BaseMessage]:
     """Return the whole prompt: the system message, then the queue."""
     messages: list[BaseMessage] = [SystemMessage(system)]
-    for message in queue:
-        messages.append(_prompt_message(message, settings, native=native))
+    messages.extend(_prompt_message(message, settings, native=native) for message in queue)
     return messages
 
 

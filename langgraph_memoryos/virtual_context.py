@@ -45,7 +45,7 @@ class VirtualContext:
         >>> agent.send("I moved to Oslo.", user_id="ana")["sent"]               # doctest: +SKIP
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what can be replaced
         self,
         memory: MemoryOS,
         *,
@@ -109,7 +109,8 @@ class VirtualContext:
     ) -> Turn:
         """Handle a timed event, for a cron or scheduler to call.
 
-        It is skipped while the thread is busy (``reason`` is ``busy``) and during ``pause_heartbeats`` (``paused``).
+        It is skipped while the thread is busy (``reason`` is ``busy``) and during ``pause_heartbeats``
+        (``paused``).
         """
         return self._event("timed", text, user_id, thread_id, ids)
 
@@ -158,7 +159,7 @@ class VirtualContext:
         *,
         agent_id: str | int | None = None,
     ) -> tuple[Entry, ...]:
-        """Return every message of a thread in order, evicted ones and sent texts included (recall storage)."""
+        """Return every message of a thread in order, evicted ones and sent texts included."""
         return self.log.all(self.scope(user_id, agent_id), str(thread_id))
 
     def tools(self, *, names: tuple[str, ...] = TOOL_NAMES, **options: Any) -> list[BaseTool]:

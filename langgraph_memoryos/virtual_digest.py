@@ -32,13 +32,12 @@ def transcript(message: QueueMessage, *, max_tokens: int) -> str:
 
 def digest(summary: str, evicted: Sequence[QueueMessage], *, max_tokens: int) -> str:
     """Return a summary without a model: the old one, then the first sentence of everything that was said."""
-    lines = []
-    for message in evicted:
-        for text in said_by(message):
-            if sentences := split_sentences(text[:_READ_CHARACTERS]):
-                lines.append(
-                    f"{_WHO[message.kind]}: {clip(' '.join(sentences[0].split()), _SENTENCE_TOKENS)}"
-                )
+    lines = [
+        f"{_WHO[message.kind]}: {clip(' '.join(sentences[0].split()), _SENTENCE_TOKENS)}"
+        for message in evicted
+        for text in said_by(message)
+        if (sentences := split_sentences(text[:_READ_CHARACTERS]))
+    ]
     return joined_summary(summary, "\n".join(lines), max_tokens=max_tokens) or "(no dialogue)"
 
 

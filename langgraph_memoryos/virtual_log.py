@@ -1,4 +1,4 @@
-"""How messages of the queue enter the log: what was said to each other is quoted from its page, not stored again."""
+"""How messages of the queue enter the log: what was said is quoted from its page, not stored again."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

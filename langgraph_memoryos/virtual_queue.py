@@ -40,7 +40,7 @@ def queue_tokens(messages: Sequence[QueueMessage], count: CountTokens = count_to
 
 
 def groups(messages: Sequence[QueueMessage]) -> list[list[QueueMessage]]:
-    """Split messages into what can only leave together: an assistant message with the results that follow it."""
+    """Split messages into what leaves together: an assistant message with the results that follow it."""
     found: list[list[QueueMessage]] = []
     for message in messages:
         if message.kind == "function_result" and found and found[-1][0].calls:
@@ -137,7 +137,8 @@ def shrunk(
         cost = message_tokens(shorter, count)
         if cost >= costs[longest]:
             raise ContextWindowError(
-                "The context window is too small: system instructions, working context and the newest messages fill it "
+                "The context window is too small: system instructions, working context and the newest "
+                "messages fill it "
                 "and nothing is left to evict. Raise context_window_tokens, or offer fewer functions.",
             )
         kept[longest], costs[longest] = shorter, cost

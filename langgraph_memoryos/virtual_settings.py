@@ -25,7 +25,7 @@ Mode = Literal["memoryos", "memgpt", "hybrid"]
 
 
 class ContextWindowError(MemoryOSError):
-    """What must always be in the prompt does not fit into the context window, and nothing is left to evict."""
+    """What must be in the prompt does not fit into the context window, and nothing is left to evict."""
 
 
 class BlockSpec(BaseModel):
@@ -52,15 +52,15 @@ HUMAN = BlockSpec(label="human", description="Key facts about the user you are t
 class VirtualContextSettings(BaseModel):
     """When the queue warns and flushes, how long a chain of calls may get, what functions there are.
 
-    Token numbers are counted on the model's *input*: system message, working context, function schemas, recalled
-    memory and queue. Leave room for the reply in ``context_window_tokens``.
+    Token numbers are counted on the model's *input*: system message, working context, function schemas,
+    recalled memory and queue. Leave room for the reply in ``context_window_tokens``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     mode: Mode = Field(
         default="memgpt",
-        description="memgpt: the model reads by function calls; hybrid: MemoryOS also recalls before each event; "
+        description="memgpt: the model reads by function calls; hybrid: MemoryOS also recalls before events; "
         "memoryos: code alone decides (then this graph is not needed).",
     )
     context_window_tokens: int = Field(
@@ -96,12 +96,12 @@ class VirtualContextSettings(BaseModel):
     functions: tuple[str, ...] = Field(default=FUNCTION_NAMES, description="Functions the model is told of.")
     calls: Literal["auto", "native", "structured"] = Field(
         default="auto",
-        description="native: the model's own tool calls; structured: one JSON schema over all functions, for models "
-        "without tool calling; auto: native where the model can bind tools.",
+        description="native: the model's own tool calls; structured: one JSON schema over all functions, for "
+        "models without tool calling; auto: native where the model can bind tools.",
     )
     continue_after_any_function: bool = Field(
         default=False,
-        description="Run again after every function but send_message, for models that forget request_heartbeat.",
+        description="Run again after every function but send_message: some models forget heartbeats.",
     )
     summaries: Literal["model", "deterministic"] = Field(
         default="model",

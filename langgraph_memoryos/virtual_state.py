@@ -39,8 +39,8 @@ class QueueMessage(Record):
         text: What it says; the inner monologue of an assistant message.
         said_at: Seconds since the epoch (UTC).
         page_id: The page whose text it is part of, for what user and agent said to each other.
-        calls: Function calls of an assistant message: ``id``, ``name``, ``arguments`` (an object, or the text that
-            could not be read as one).
+        calls: Function calls of an assistant message: ``id``, ``name``, ``arguments`` (an object, or the text
+            that could not be read as one).
         call_id: The call a function result answers.
         name: The function of a result, or the speaker's name.
         failed: The result of a call that failed.
@@ -158,7 +158,8 @@ class VirtualState(VirtualInput, VirtualOutput, total=False):
 
     Attributes:
         scope: Whose memory, in which thread.
-        queue: The FIFO queue as :class:`QueueMessage` JSON, oldest first; index 0 is the summary after a flush.
+        queue: The FIFO queue as :class:`QueueMessage` JSON, oldest first; index 0 is the summary after a
+            flush.
         handled: Id of the newest user message that was taken into the queue.
         turn: What the current event has caused.
         context: Working context and statistics as text, ready for the prompt.

@@ -98,7 +98,7 @@ class CallModel:
         calls = native_calls(message, prefix=prefix)
         if not calls and (calls := written_call(text, prefix=prefix)):
             text = ""
-        used = message.usage_metadata or {}
+        used: Any = message.usage_metadata or {}
         usage = Usage(
             model_calls=1,
             input_tokens=used.get("input_tokens", 0),
@@ -113,9 +113,9 @@ class CallModel:
             calls: tuple[dict[str, Any], ...] = (
                 {"id": f"{prefix}-0", "name": call["function"], "arguments": call["arguments"]},
             )
-            return self._update(state, "", calls, Usage(**used))
+            return self._update(state, "", calls, _usage(used))
         calls = written_call(reply.text, prefix=prefix)
-        return self._update(state, "" if calls else reply.text.strip(), calls, Usage(**used))
+        return self._update(state, "" if calls else reply.text.strip(), calls, _usage(used))
 
     def _update(
         self,
@@ -143,7 +143,15 @@ class CallModel:
 
 
 def _corrected(pressure: Pressure, counted: int) -> Pressure:
-    """Learn from the model's own count: if it counted more than was estimated, the estimate grows, to double at most."""
+    """Learn from the model's own count: where it counted more, the estimate grows, to double at most."""
     estimated = pressure["tokens"] / pressure["correction"]
     correction = min(_LARGEST_CORRECTION, max(pressure["correction"], counted / max(1.0, estimated)))
     return Pressure(**pressure | {"correction": correction})
+
+
+def _usage(used: Any) -> Usage:
+    return Usage(
+        model_calls=used["model_calls"],
+        input_tokens=used["input_tokens"],
+        output_tokens=used["output_tokens"],
+    )

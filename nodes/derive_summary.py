@@ -1,4 +1,4 @@
-"""Step ``derive_summary``: recursive summary and segment texts from the one analysis of an eviction (hybrid mode)."""
+"""Step ``derive_summary``: recursive summary and segment texts from one analysis (hybrid mode)."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ class DeriveSummaryUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class DeriveSummary:
-    """Use the chain summaries of the analysis twice, so that an eviction costs one model call, not two or three.
+    """Use the chain summaries of the analysis twice, so that an eviction costs one model call.
 
     Without an analysis (it failed, or nothing that left was dialogue), the summary is the digest that quotes.
     """

@@ -27,8 +27,8 @@ class ExcludeQueuedPagesUpdate(TypedDict):
 def exclude_queued_pages(state: ExcludeQueuedPagesInput) -> ExcludeQueuedPagesUpdate:
     """Return mid-term pages without those of which any message is in the queue.
 
-    The queue takes the place of short-term memory. Pages of this thread that are in neither (imported, or evicted in
-    another mode) come first among the recalled ones, the newest few.
+    The queue takes the place of short-term memory. Pages of this thread that are in neither (imported, or
+    evicted in another mode) come first among the recalled ones, the newest few.
     """
     queued = {message.page_id for message in parse_queue(state["queue"]) if message.page_id}
     recalled = [

@@ -1,4 +1,4 @@
-"""Step ``execute_functions``: carry out the calls in order, feed results and failures back, decide what follows."""
+"""Step ``execute_functions``: carry out the calls in order, feed results back, decide what follows."""
 
 import json
 from collections.abc import Callable
@@ -59,9 +59,9 @@ class _Done:
 class ExecuteFunctions:
     """The function executor (MemGPT, section 2.3).
 
-    Failures (unknown function, unreadable or wrong arguments, an exception: its name and message only) come back as
-    ``Failed`` and force another step; so does any heartbeat. A number of equal failing calls in a row, or the step cap,
-    ends the chain. The step can run twice: changes carry the id of their call.
+    Failures (unknown function, unreadable or wrong arguments, an exception: its name and message only) come
+    back as ``Failed`` and force another step; so does any heartbeat. A number of equal failing calls in a
+    row, or the step cap, ends the chain. The step can run twice: changes carry the id of their call.
     """
 
     functions: MemoryFunctions
@@ -86,9 +86,8 @@ class ExecuteFunctions:
         assistant = replace(assistant, page_id=page.page_id if page else "")
         added = [assistant, *(each.result for each in done)]
         self.messages.append(scope, thread_id, log_entries(added, page))
-        following = self._following(
-            Turn(**turn | {"exchange": exchange_json, "sent": [*turn["sent"], *said]}), done
-        )
+        told: Any = turn | {"exchange": exchange_json, "sent": [*turn["sent"], *said]}
+        following = self._following(told, done)
         return ExecuteFunctionsUpdate(
             queue=[*queue[:-1], *(message.to_json() for message in added)],
             turn=following,

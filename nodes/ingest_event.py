@@ -46,9 +46,10 @@ class IngestEventUpdate(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class IngestEvent:
-    """Take in user messages that are new, or another event; write what the user said as a page with an empty reply.
+    """Take in new user messages, or another event; write what the user said as a page without a reply.
 
-    A timed event never runs into a busy thread and respects ``pause_heartbeats``; a person's message always runs.
+    A timed event never runs into a busy thread and respects ``pause_heartbeats``; a person's message always
+    runs.
 
     Raises:
         IdentityError: no user id is given.
@@ -96,7 +97,7 @@ class IngestEvent:
         )
 
     def _restored(self, state: IngestEventInput, scope: Scope, thread_id: str) -> IngestEventUpdate:
-        """Return the queue of the checkpoint, or, without one, the queue after the last event of the thread."""
+        """Return the queue of the checkpoint, or, without one, that after the last event of the thread."""
         before = state.get("scope")
         # A checkpoint of another user's thread of the same name is nobody else's queue.
         own = before is None or (before["user_id"], before["agent_id"]) == (scope.user_id, scope.agent_id)
@@ -191,7 +192,7 @@ class IngestEvent:
 
 
 def _since(messages: Sequence[BaseMessage], handled: str) -> list[BaseMessage]:
-    """Return the human messages after the one handled last, or those since the last reply where it is not there."""
+    """Return the human messages after the one handled last, or, without it, those since the last reply."""
     at = next((at for at in range(len(messages) - 1, -1, -1) if handled and messages[at].id == handled), None)
     if at is not None:
         return [message for message in messages[at + 1 :] if message.type == "human"]

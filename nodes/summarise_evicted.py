@@ -40,10 +40,10 @@ class SummariseEvictedUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class SummariseEvicted:
-    """Ask a model for the recursive summary, in parts where the text is too long for one call (MemGPT, section 2.2).
+    """Ask a model for the recursive summary, in parts where it must be (MemGPT, section 2.2).
 
-    A model that fails, says nothing or writes more than it was given is replaced by a digest that only quotes:
-    the turn is never lost. With ``model=None`` the digest is all there is.
+    A model that fails, says nothing or writes more than it was given is replaced by a digest that only
+    quotes: the turn is never lost. With ``model=None`` the digest is all there is.
     """
 
     settings: VirtualContextSettings
@@ -165,7 +165,7 @@ def _send(work: _Work, reply: BaseMessage | Exception) -> list[BaseMessage] | No
 
 
 def _usage(reply: BaseMessage | Exception) -> Usage:
-    used = (reply.usage_metadata if isinstance(reply, AIMessage) else None) or {}
+    used: Any = (reply.usage_metadata if isinstance(reply, AIMessage) else None) or {}
     return Usage(
         model_calls=1, input_tokens=used.get("input_tokens", 0), output_tokens=used.get("output_tokens", 0)
     )

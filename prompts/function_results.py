@@ -42,7 +42,10 @@ def header(found: _Results) -> str:
     """Return the line above the hits: how many are shown, how many there are, which page of which."""
     if not found.total:
         return "No results."
-    return f"Showing {len(found.items)} of {found.total} results (page {found.page}, last page {found.last_page}):"
+    return (
+        f"Showing {len(found.items)} of {found.total} results "
+        f"(page {found.page}, last page {found.last_page}):"
+    )
 
 
 def conversation_page(found: _Results, *, zone: tzinfo, max_tokens: int) -> str:

@@ -64,7 +64,10 @@ def parse_item(document_id: str, values: Sequence[bytes | None]) -> ArchivalItem
 
 
 class ArchivalStore:
-    """Insert, read, supersede. Nothing here destroys: what a function deletes leaves the search and stays on record."""
+    """Insert, read, supersede.
+
+    Nothing here destroys: what a function deletes leaves the search and stays on record.
+    """
 
     def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder) -> None:
         self._client = client
@@ -94,14 +97,16 @@ class ArchivalStore:
         )
         return [text for text, item in zip(clean, known, strict=True) if item is None]
 
-    def _put(self, pipeline: Any, scope: Scope, text: str, vector: bytes, *, now: float, source: str) -> None:
+    def _put(  # noqa: PLR0913 - one document
+        self, pipeline: Any, scope: Scope, text: str, vector: bytes, *, now: float, source: str
+    ) -> None:
         keys = self._namespace.keys(scope)
         item_id = ids.fact_id(
             user_id=scope.user_id,
             agent_id=scope.agent_id,
             collection=COLLECTION,
             text_key=_text_key(text),
-            # The digest of the text makes it be stored once; a text that was deleted may come back as a new item.
+            # The digest of the text makes it stored once; a deleted text may come back as a new item.
             origin=uuid.uuid4().hex,
         )
         content = json.dumps(

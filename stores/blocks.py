@@ -15,14 +15,20 @@ from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
 
 SHARED_AGENT = "\x00shared"
-"""Stands for the agent of blocks that several agents of one user share; no real agent can have this id by accident."""
+"""Stands for the agent of blocks that several agents of one user share.
+
+No real agent can have this id by accident.
+"""
 
 _ATTEMPTS = 20
 _FIRST = ("persona", "human")
 
 
 class BlockError(MemoryOSError, ValueError):
-    """A block cannot be changed as asked; the message says why, what the limits are and what to do instead."""
+    """A block cannot be changed as asked.
+
+    The message says why, what the limits are and what to do instead.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,10 @@ class Block(Record):
 
 
 class BlockStore:
-    """Blocks of an agent for one user. A change that another process overtook is computed anew, never lost."""
+    """Blocks of an agent for one user.
+
+    A change that another process overtook is computed anew, never lost.
+    """
 
     def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder | None = None) -> None:
         del embedder  # blocks are never searched
@@ -107,7 +116,7 @@ class BlockStore:
 
         return self._change(scope, label, longer, now=now, change_id=change_id)
 
-    def replace(
+    def replace(  # noqa: PLR0913 - the text before and after
         self, scope: Scope, label: str, old: str, new: str, *, now: float, change_id: str = ""
     ) -> Block:
         """Replace the first occurrence of the exact text ``old``; an empty ``new`` deletes it.
@@ -121,7 +130,7 @@ class BlockStore:
 
         return self._change(scope, label, changed, now=now, change_id=change_id)
 
-    def set(
+    def set(  # noqa: PLR0913 - what is checked
         self,
         scope: Scope,
         label: str,
@@ -148,7 +157,7 @@ class BlockStore:
         raw: Any = self._client.lrange(self._home(scope, shared=entry["shared"]).block_history(label), 0, -1)
         return tuple(Block.from_json(json.loads(item)) for item in raw)
 
-    def _change(
+    def _change(  # noqa: PLR0913 - what is checked
         self,
         scope: Scope,
         label: str,
@@ -218,8 +227,9 @@ def _place(label: str) -> tuple[int, str]:
 def _require_room(block: Block, value: str) -> None:
     if len(value) > block.limit:
         raise BlockError(
-            f"Block {block.label!r} holds at most {block.limit} characters and this would make {len(value)}. It is "
-            "unchanged: shorten it with core_memory_replace first, or keep the text with archival_memory_insert.",
+            f"Block {block.label!r} holds at most {block.limit} characters and this would make {len(value)}. "
+            "It is unchanged: shorten it with core_memory_replace first, or keep the text "
+            "with archival_memory_insert.",
         )
 
 

@@ -1,7 +1,7 @@
 """The log of every message of a thread, in order, for ever: recall storage (MemGPT, section 2.2).
 
-What user and agent said to each other is in the pages, text and vector once; here it is only referred to. What is no
-dialogue (alerts, calls, results, summaries) is kept here and is not searched.
+What user and agent said to each other is in the pages, text and vector once; here it is only referred to.
+What is no dialogue (alerts, calls, results, summaries) is kept here and is not searched.
 """
 
 import json
@@ -19,8 +19,8 @@ _BATCH = 500
 _DERIVED = ("summary", "function_result", "assistant")
 
 Entry = dict[str, Any]
-"""A message as JSON: ``message_id``, ``kind``, ``text`` and what else the graph says of it. A *quote* stands for a
-text that is part of a page: ``{"page": id, "side": "query" | "reply", "start": n, "length": n}``."""
+"""A message as JSON: ``message_id``, ``kind``, ``text`` and what else the graph says of it. A *quote* stands
+for a text that is part of a page: ``{"page": id, "side": "query" | "reply", "start": n, "length": n}``."""
 
 
 class MessageStore:
@@ -91,10 +91,10 @@ class MessageStore:
         return dict(json.loads(raw)) if raw else {}
 
     def forget_pages(self, scope: Scope, thread_ids: Sequence[str], page_ids: Sequence[str]) -> None:
-        """After pages were erased: drop what quotes them, and everything in these threads that may retell them.
+        """After pages were erased: drop what quotes them, and what in these threads may retell them.
 
-        Summaries, results and inner monologue may hold what an erased page said, and nobody can tell which; their
-        texts are emptied, their place in the order stays.
+        Summaries, results and inner monologue may hold what an erased page said, and nobody can tell which;
+        their texts are emptied, their place in the order stays.
         """
         keys = self._namespace.keys(scope)
         gone = set(page_ids)

@@ -1,8 +1,9 @@
-"""Paged hybrid search: every hit once over pages 0 to last, in one order, with the true total (MemGPT, section 2.3).
+"""Paged hybrid search: every hit once, in one order, with the true total (MemGPT, section 2.3).
 
-A hit is a document that holds any content word of the query, or whose vector is among the nearest and nearer than
-unrelated texts are. Keyword and vector relevance are standardised and added. A query that *is* an identifier (a UUID,
-an e-mail address, a date, a hyphenated word) and stands somewhere verbatim finds just those documents.
+A hit is a document that holds any content word of the query, or whose vector is among the nearest and nearer
+than unrelated texts are. Keyword and vector relevance are standardised and added. A query that *is* an
+identifier (a UUID, an e-mail address, a date, a hyphenated word) and stands somewhere verbatim finds just
+those documents.
 """
 
 import re
@@ -81,7 +82,7 @@ class SearchStore:
     """Searches over recall storage (pages of all tiers) and archival storage."""
 
     def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder) -> None:
-        self._client = client
+        self._client: Any = client
         self._namespace = namespace
         self._embedder = embedder
         self._pages = PageStore(client, namespace=namespace, embedder=embedder)
@@ -224,7 +225,10 @@ def _found(fields: Mapping[str, bytes], **scores: float) -> _Found:
 
 
 def _relevance(found: Mapping[str, _Found]) -> dict[str, float]:
-    """Return the sum of standardised scores; a document that one search did not return has its lowest score there."""
+    """Return the sum of standardised scores.
+
+    A document that one search did not return has its lowest score there.
+    """
     keyword = _standardised([item.keyword for item in found.values()])
     semantic = _standardised([item.similarity for item in found.values()])
     total = _KEYWORD_WEIGHT * keyword + _SEMANTIC_WEIGHT * semantic

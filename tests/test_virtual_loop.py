@@ -1,3 +1,4 @@
+# ruff: noqa: FBT003, RUF059
 """The loop: executor, heartbeats, failures, caps, events."""
 
 import asyncio
@@ -219,8 +220,8 @@ def test_the_loop_streams_its_steps(memory: MemoryOS):
 
 
 def test_a_model_without_tools_fills_in_one_schema(memory: MemoryOS):
-    from tests.scripted_model import ScriptedModel  # noqa: PLC0415
     from langgraph_memoryos.virtual_context import VirtualContext  # noqa: PLC0415
+    from tests.scripted_model import ScriptedModel  # noqa: PLC0415
 
     model = ScriptedModel(structured=True, replies=[
         '{"call": {"function": "core_memory_append", "arguments": {"block": "human", "content": "Ana", "request_heartbeat": true}}}',

@@ -1,3 +1,4 @@
+# ruff: noqa: FBT003
 """Working context, archive, tools and documents."""
 
 import threading

@@ -1,3 +1,4 @@
+# ruff: noqa: N818
 """Property: whatever happens to a queue, no result is orphaned, the window holds, and recall has everything in order."""
 
 import itertools

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF059
 """The queue manager: warning, flush, recursive summary, what stays and what recall keeps."""
 
 from typing import Any

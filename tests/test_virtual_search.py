@@ -1,3 +1,4 @@
+# ruff: noqa: FBT003, Q003
 """Searching recall and archive: pages, totals, order, identifiers, dates, hostile queries, and everyone's own."""
 
 import re

@@ -1,3 +1,4 @@
+# ruff: noqa: FBT001, RUF012
 """What tests of the virtual context share: a chat model that calls tools as a script says, and short ways to run it."""
 
 import json

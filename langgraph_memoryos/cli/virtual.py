@@ -1,4 +1,4 @@
-"""``load`` and the MemGPT modes of ``chat``: an agent with a virtual context, its steps shown as they happen."""
+"""``load`` and the MemGPT modes of ``chat``: a virtual context, its steps shown as they happen."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def load(
             )
 
 
-def talk(
+def talk(  # noqa: PLR0913 - what a conversation needs
     memory: MemoryOS, messages: Iterator[str], *, mode: Mode, user: str, thread: str, steps: bool = False
 ) -> None:
     """Run a conversation in mode ``memgpt`` or ``hybrid`` and print what the agent sends.
