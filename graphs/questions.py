@@ -15,4 +15,6 @@ def ask(
     def route(state: Any) -> str:
         return yes[0] if question(state) else no[0]
 
+    # Without a schema of its own a route sees only what its step reads or writes.
+    route.__annotations__["state"] = graph.state_schema
     graph.add_conditional_edges(step, route, {yes[0]: yes[1], no[0]: no[1]})

@@ -4,8 +4,8 @@
 local id = ARGV[1]
 for i = 2, #ARGV do redis.call('HDEL', KEYS[3], ARGV[i]) end
 local left = 0
-for _, page in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do
-  if redis.call('HEXISTS', KEYS[3], page) == 1 then left = left + 1 end
+for _, owner in ipairs(redis.call('HVALS', KEYS[3])) do
+  if owner == id then left = left + 1 end
 end
 if redis.call('HEXISTS', KEYS[2], id .. ':interactions') == 1 then
   redis.call('HSET', KEYS[2], id .. ':interactions', left)
