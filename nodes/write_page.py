@@ -73,6 +73,9 @@ class WritePage:
             return recent
         seen = self.store.seen(scope, recent[:-1])
         last_seen = max((position for position, known in enumerate(seen) if known), default=-1)
+        if last_seen < 0 and not recent[0].query and self.store.knows_thread(scope, recent[0].thread_id):
+            # The app removed older messages, down to a reply that is on a page with its question already.
+            return recent[1:]
         return recent[last_seen + 1 :]
 
 

@@ -154,6 +154,11 @@ class PageStore:
         """Return how many pages a thread's short-term queue holds."""
         return int(self._client.zcard(self._namespace.keys(scope).queue(thread_id)))
 
+    def knows_thread(self, scope: Scope, thread_id: str) -> bool:
+        """Whether the agent has any page of the thread that was not erased with it."""
+        keys = self._namespace.keys(scope)
+        return bool(self._client.hexists(keys.threads, keys.thread_tag(thread_id)))
+
     def queue_command(self, pipeline: Redis, scope: Scope, thread_id: str, *, limit: int = 1000) -> None:
         """Queue the read of :meth:`queue` on a pipeline; parse its reply with :func:`parse_page`."""
         keys = self._namespace.keys(scope)
