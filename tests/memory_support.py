@@ -141,7 +141,7 @@ class PlayedModel(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any,
     ) -> Iterator[ChatGenerationChunk]:
         text = self._answer(messages, kwargs.get("schema"))
-        words = [text] if kwargs.get("schema") else text.split(" ")
+        words = [text] if kwargs.get("schema") or len(text) > 2000 else text.split(" ")
         for at, word in enumerate(words):
             time.sleep(self.pause_seconds)
             last = at == len(words) - 1
