@@ -7,7 +7,7 @@ step reads what it needs, and the later checkpoints of the subgraph do not carry
 from typing import Annotated, Any
 
 from langchain_core.messages import AnyMessage
-from langgraph.channels import EphemeralValue
+from langgraph.channels import EphemeralValue, UntrackedValue
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
@@ -146,6 +146,7 @@ class RememberInput(Identified, total=False):
     messages: TransientMessages
     said_at: Annotated[
         float | None, Field(description="When it was said, in seconds since the epoch (UTC); default: now."),
+        EphemeralValue,
     ]
     exchanges: Annotated[
         list[dict[str, Any]], Field(description="Exchanges to import instead of messages."), EphemeralValue,
@@ -209,11 +210,11 @@ class ConsolidateState(ConsolidateInput, MaintenanceState, total=False):
 
     Attributes:
         queue: Thread whose queue is emptied next, or empty when there is none.
-        lengths: Length of each queue when it was chosen last.
+        lengths: Length of each queue when it was chosen last in this run; later runs of a thread begin anew.
     """
 
     queue: str
-    lengths: dict[str, int]
+    lengths: Annotated[dict[str, int], UntrackedValue]
 
 
 class ChatInput(Identified, total=False):

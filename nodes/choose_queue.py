@@ -49,6 +49,8 @@ class ChooseQueue:
             default_agent=self.default_agent,
         )
         limit = 0 if state.get("drain") else self.capacity
+        # A thread of a checkpointer remembers the report of an earlier run, but not its lengths.
+        begun = state.get("remembered") if "lengths" in state else None
         tried = state.get("lengths") or {}
         lengths = self.store.threads(scope)
         chosen = next(
@@ -59,5 +61,5 @@ class ChooseQueue:
             queue=chosen,
             lengths=tried | ({chosen: lengths[chosen]} if chosen else {}),
             eviction_rounds=0,
-            remembered=state.get("remembered") or Remembered(usage=NO_USAGE),
+            remembered=begun or Remembered(usage=NO_USAGE),
         )

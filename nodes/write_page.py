@@ -19,6 +19,7 @@ class WritePageUpdate(TypedDict):
     """Scope of the turn and the report of the write."""
 
     scope: ScopeState
+    eviction_rounds: int
     remembered: Remembered
 
 
@@ -53,6 +54,7 @@ class WritePage:
         written = [self.store.write(scope, exchange) for exchange in self._missing(scope, exchanges)]
         return WritePageUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
+            eviction_rounds=0,
             remembered=_report(written[-1] if written else None),
         )
 
@@ -63,6 +65,7 @@ class WritePage:
             scope=ScopeState(
                 user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchanges[-1].thread_id, turn_id="",
             ),
+            eviction_rounds=0,
             remembered=_report(written[-1]),
         )
 
