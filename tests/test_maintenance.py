@@ -641,3 +641,40 @@ class TestCost:
         assert 0 < found["tokens"] <= 200
         assert sum(len(page["query"] + page["reply"]) for page in found["short_term"]) < 150 * 5
         assert found["mid_term"]
+
+
+class TestRunsOnOneThread:
+    """A server that gives every graph a checkpointer (LangGraph Studio) keeps the state of earlier runs."""
+
+    def test_a_queue_that_grew_again_is_emptied_again(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=numbers(maintenance="deferred"))
+        graph = memory.builder("consolidate").compile(checkpointer=InMemorySaver())
+        for said in (("one", "two", "three"), ("four", "five")):
+            tell(memory, "ann", *said)
+            report = graph.invoke({}, run_of("ann", "maintenance"))["remembered"]
+            assert memory.parts.pages.queue_length(ANN, "talk") == 1
+        assert report["moved_pages"] == 2
+
+    def test_a_failed_run_is_tried_again(self, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+        memory = open_memory(settings=numbers(maintenance="deferred"))
+        graph = memory.builder("consolidate").compile(checkpointer=InMemorySaver())
+        tell(memory, "ann", "one", "two", "three")
+        with monkeypatch.context() as patch:
+            patch.setattr(DeterministicAnalyst, "analyse_pages", lambda *_, **__: 1 / 0)
+            assert "failure" in graph.invoke({}, run_of("ann", "maintenance"))["remembered"]
+        assert "failure" not in graph.invoke({}, run_of("ann", "maintenance"))["remembered"]
+        assert memory.parts.pages.queue_length(ANN, "talk") == 1
+
+    def test_each_turn_archives_what_is_over_capacity(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=numbers(**APART, **NEVER_HOT, segment_capacity=1))
+        graph = memory.builder("remember").compile(checkpointer=InMemorySaver())
+        for turn in range(6):
+            graph.invoke({"messages": [("user", f"topic {turn}"), ("ai", "ok")]}, run_of("ann"))
+            assert len(memory.parts.segments.active(ANN)) <= 1
+
+    def test_a_time_is_for_one_turn_only(self, open_memory: OpenMemory, clock: Clock) -> None:
+        memory = open_memory()
+        graph = memory.builder("remember").compile(checkpointer=InMemorySaver())
+        graph.invoke({"messages": [("user", "then"), ("ai", "ok")], "said_at": START - DAY}, run_of("ann"))
+        graph.invoke({"messages": [("user", "now"), ("ai", "ok")]}, run_of("ann"))
+        assert [page["said_at"] for page in exported(memory, "ann")] == [START - DAY, clock.now]
