@@ -180,7 +180,10 @@ class MemoryOS:
         return saver
 
     async def async_checkpointer(self) -> AsyncRedisSaver:
-        """Return a checkpointer for ``ainvoke`` and ``astream`` in the memory's own Redis; it belongs to this loop."""
+        """Return a checkpointer for ``ainvoke`` and ``astream`` in the memory's own Redis.
+
+        It belongs to the running loop; :meth:`aclose` closes its connections.
+        """
         saver = AsyncRedisSaver(redis_client=self._connection.async_client())
         await saver.asetup()
         return saver
@@ -335,6 +338,11 @@ class MemoryOS:
         """Give up the connection; an embedded server that nobody else uses stops."""
         self._connection.close()
 
+    async def aclose(self) -> None:
+        """Close without blocking the event loop, with the connections of :meth:`async_checkpointer`."""
+        await self._connection.close_async_clients()
+        await asyncio.to_thread(self.close)
+
     def __enter__(self) -> Self:
         """Return the memory."""
         return self
@@ -349,7 +357,7 @@ class MemoryOS:
 
     async def __aexit__(self, *_: object) -> None:
         """Close without blocking the event loop."""
-        await asyncio.to_thread(self.close)
+        await self.aclose()
 
 
 def _analysis(analyst: Analyst | None, model: BaseChatModel | None) -> tuple[Analyst, BaseChatModel | None]:

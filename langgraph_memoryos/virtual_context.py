@@ -45,7 +45,7 @@ class VirtualContext:
         >>> agent.send("I moved to Oslo.", user_id="ana")["sent"]               # doctest: +SKIP
     """
 
-    def __init__(  # noqa: PLR0913 - what can be replaced
+    def __init__(
         self,
         memory: MemoryOS,
         *,

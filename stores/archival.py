@@ -97,7 +97,7 @@ class ArchivalStore:
         )
         return [text for text, item in zip(clean, known, strict=True) if item is None]
 
-    def _put(  # noqa: PLR0913 - one document
+    def _put(
         self, pipeline: Any, scope: Scope, text: str, vector: bytes, *, now: float, source: str
     ) -> None:
         keys = self._namespace.keys(scope)

@@ -1,22 +1,27 @@
 -- Take a segment and its pages out of mid-term search; they stay in recall storage.
 -- Refused when the segment was used or grew since it was judged, or holds pages no persona update has seen.
 -- KEYS: segment, members, segments, archive, heat, undigested
--- ARGV: segment id, page key prefix, expected visits, expected interactions, negated owner (out of searches)
+-- ARGV: segment id, page key prefix, place key prefix, window key prefix, expected visits, expected interactions,
+--       negated owner (searches ask for the owner, so they do not see it)
 -- Returns 1 when archived, else 0.
 local id = ARGV[1]
 local sequence = redis.call('ZSCORE', KEYS[3], id)
 if not sequence then return 0 end
 local visits = redis.call('HGET', KEYS[5], id .. ':visits') or '0'
 local interactions = redis.call('HGET', KEYS[5], id .. ':interactions') or '0'
-if visits ~= ARGV[3] or interactions ~= ARGV[4] then return 0 end
+if visits ~= ARGV[5] or interactions ~= ARGV[6] then return 0 end
 local pages = redis.call('ZRANGE', KEYS[2], 0, -1)
 for _, page in ipairs(pages) do
   if redis.call('HEXISTS', KEYS[6], page) == 1 then return 0 end
 end
 for _, page in ipairs(pages) do
-  if redis.call('EXISTS', ARGV[2] .. page) == 1 then redis.call('HSET', ARGV[2] .. page, 'tier', 'archived', 'owner', ARGV[5]) end
+  if redis.call('EXISTS', ARGV[2] .. page) == 1 then
+    redis.call('HSET', ARGV[3] .. page, 'tier', 'archived')
+    redis.call('HSET', ARGV[2] .. page, 'owner', ARGV[7])
+    redis.call('UNLINK', ARGV[4] .. page)
+  end
 end
-redis.call('HSET', KEYS[1], 'archived', 'yes', 'owner', ARGV[5])
+redis.call('HSET', KEYS[1], 'archived', 'yes', 'owner', ARGV[7])
 redis.call('ZREM', KEYS[3], id)
 redis.call('ZADD', KEYS[4], sequence, id)
 redis.call('HDEL', KEYS[5], id .. ':visits', id .. ':interactions', id .. ':visited')

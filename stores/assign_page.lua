@@ -1,5 +1,5 @@
 -- Move one page from its short-term queue into a segment: copy first, delete last, all or nothing.
--- KEYS: page, queue, segment, segment members, segments, archive, heat, undigested, chain, stale
+-- KEYS: place, queue, segment, segment members, segments, archive, heat, undigested, chain, stale, page
 -- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at, user tag, agent tag,
 --       segment JSON for a new segment, vector for a new segment, owner
 -- Returns 'assigned', 'already' (another process was first) or 'gone' (erased meanwhile).
@@ -13,15 +13,13 @@ if tier ~= 'short' then
   redis.call('ZREM', KEYS[2], page_id)
   return 'already'
 end
-local sequence = redis.call('HGET', KEYS[1], 'sequence')
+local sequence = redis.call('HGET', KEYS[11], 'sequence')
 if redis.call('EXISTS', KEYS[3]) == 0 then
   redis.call('HSET', KEYS[3], 'json', ARGV[10], 'vector', ARGV[11], 'user', ARGV[8], 'agent', ARGV[9],
-    'archived', 'no', 'owner', ARGV[12], 'sequence', sequence, 'said_at', ARGV[7], 'created_at', ARGV[7], 'text', '')
+    'archived', 'no', 'owner', ARGV[12], 'sequence', sequence, 'created_at', ARGV[7], 'said_at', ARGV[7], 'text', '')
 elseif redis.call('HGET', KEYS[3], 'archived') == 'yes' then
-  redis.call('HSET', KEYS[3], 'archived', 'no', 'owner', ARGV[12], 'said_at', ARGV[7])
+  redis.call('HSET', KEYS[3], 'archived', 'no', 'owner', ARGV[12])
   redis.call('ZREM', KEYS[6], segment_id)
-else
-  redis.call('HSET', KEYS[3], 'said_at', ARGV[7])
 end
 redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'sequence'), segment_id)
 redis.call('ZADD', KEYS[4], sequence, page_id)

@@ -116,7 +116,7 @@ class BlockStore:
 
         return self._change(scope, label, longer, now=now, change_id=change_id)
 
-    def replace(  # noqa: PLR0913 - the text before and after
+    def replace(
         self, scope: Scope, label: str, old: str, new: str, *, now: float, change_id: str = ""
     ) -> Block:
         """Replace the first occurrence of the exact text ``old``; an empty ``new`` deletes it.
@@ -130,7 +130,7 @@ class BlockStore:
 
         return self._change(scope, label, changed, now=now, change_id=change_id)
 
-    def set(  # noqa: PLR0913 - what is checked
+    def set(
         self,
         scope: Scope,
         label: str,
@@ -157,7 +157,7 @@ class BlockStore:
         raw: Any = self._client.lrange(self._home(scope, shared=entry["shared"]).block_history(label), 0, -1)
         return tuple(Block.from_json(json.loads(item)) for item in raw)
 
-    def _change(  # noqa: PLR0913 - what is checked
+    def _change(
         self,
         scope: Scope,
         label: str,

@@ -14,6 +14,7 @@ from typing import Any, Literal, Self
 from urllib.parse import unquote
 
 import redis
+import redis.asyncio
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.connection import BlockingConnectionPool, UnixDomainSocketConnection, parse_url
 from redis.credentials import UsernamePasswordCredentialProvider
@@ -42,6 +43,12 @@ _URL = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?P<credentials>.*@)?(?P<place>.*)", re.IGNORECASE | re.DOTALL
 )
 _SECRET_OPTION = re.compile(r"([?&][^=&]*(?:pass|pwd|secret|token|credential)[^=&]*=)[^&]*", re.IGNORECASE)
+# Options that mean the same to a client for asyncio.
+_SHARED_OPTIONS = (
+    "path", "host", "port", "db", "credential_provider", "protocol", "decode_responses", "socket_timeout",
+    "socket_connect_timeout", "health_check_interval", "ssl_cert_reqs", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile",
+    "ssl_check_hostname", "ssl_ca_data", "ssl_ca_path", "ssl_password",
+)
 _DEFAULTS: dict[str, Any] = {
     "timeout": 20,  # seconds a thread waits for a free connection
     "socket_timeout": 30,
@@ -83,6 +90,30 @@ class RedisConnection:
     address: str
     data_dir: Path | None = None
     _resources: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False, compare=False)
+    _async_pools: "list[redis.asyncio.BlockingConnectionPool]" = field(
+        default_factory=list, repr=False, compare=False
+    )
+
+    def async_client(self) -> "redis.asyncio.Redis":
+        """Return a client for asyncio to the same server, for checkpointers; it belongs to the running loop."""
+        pool = self.client.connection_pool
+        kinds = {
+            UnixDomainSocketConnection: redis.asyncio.UnixDomainSocketConnection,
+            redis.SSLConnection: redis.asyncio.SSLConnection,
+        }
+        matching = (twin for one, twin in kinds.items() if issubclass(pool.connection_class, one))
+        kind = next(matching, redis.asyncio.Connection)
+        options = {name: pool.connection_kwargs[name] for name in _SHARED_OPTIONS if name in pool.connection_kwargs}
+        twin = redis.asyncio.BlockingConnectionPool(
+            connection_class=kind, max_connections=pool.max_connections, **options
+        )
+        self._async_pools.append(twin)
+        return redis.asyncio.Redis(connection_pool=twin)
+
+    async def close_async_clients(self) -> None:
+        """Close the connections of all clients for asyncio; call it in the loop that used them."""
+        while self._async_pools:
+            await self._async_pools.pop().disconnect()
 
     def close(self) -> None:
         """Close every connection of the pool and give up the embedded server; a second call does nothing."""

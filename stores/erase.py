@@ -112,9 +112,10 @@ class Eraser:
     def _erase_page(self, keys: Keys, page: Page) -> None:
         scripts.run(
             self._client, "unlink_page",
-            keys=[keys.page(page.page_id), keys.log, keys.queue(page.thread_id), keys.undigested, keys.erased,
+            keys=[keys.page(page.page_id), keys.place(page.page_id), keys.window(page.page_id), keys.log,
+                  keys.queue(page.thread_id), keys.undigested, keys.erased,
                   keys.segment_pages(page.segment_id or "none"), keys.chain(page.chain_id or "none")],
-            args=[page.page_id, keys.page("")],
+            args=[page.page_id, keys.page(""), keys.place(""), keys.window("")],
         )
 
     def _erase_facts(self, scope: Scope, keys: Keys, erased: set[str]) -> int:

@@ -82,8 +82,16 @@ class Keys:
         return digest("thread", self.agent, thread_id)
 
     def page(self, page_id: str) -> str:
-        """Hash: one page, indexed."""
+        """Hash: what was said, indexed; written once."""
         return self._key("page", page_id)
+
+    def place(self, page_id: str) -> str:
+        """Hash: where a page is now (tier, segment, chain, keywords, next page); not indexed, so it may change."""
+        return self._key("place", page_id)
+
+    def window(self, page_id: str) -> str:
+        """Hash: the words around a page, indexed."""
+        return self._key("window", page_id)
 
     def segment(self, segment_id: str) -> str:
         """Hash: one segment, indexed; its counters live in :attr:`heat`."""

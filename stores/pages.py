@@ -1,4 +1,4 @@
-"""Pages: one document for life. Tiers are a field of it, never a copy."""
+"""Pages: what was said is one document for life; the tier is a field beside it, never a copy."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,10 +15,9 @@ from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.text import content_tokens, index_text
 
-PAGE_FIELDS = ("json", "tier", "segment", "chain", "keywords", "sequence")
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
-BLOCK_GAP_SECONDS = 3600
+SITTING_GAP_SECONDS = 3600
 """Pages of a thread that are further apart belong to different sittings; a page's window does not cross them."""
 
 
@@ -40,16 +39,28 @@ def dialogue_text(page: Exchange) -> str:
     return "\n".join(f"{name}: {text}" for name, text in sides if text)
 
 
-def parse_page(values: Sequence[bytes | None]) -> Page | None:
-    """Build a page from ``PAGE_FIELDS`` values; ``None`` if the document is gone."""
-    if values[0] is None:
+def parse_page(row: Sequence[bytes | None]) -> Page | None:
+    """Build a page from a row of ``read_pages.lua`` or ``get_pages.lua``; ``None`` if the page is gone."""
+    if row[0] is None or row[2] is None:
         return None
-    content, tier, segment, chain, keywords, sequence = (value or b"" for value in values)
-    segment_id = segment.decode()
+    content, sequence, tier, segment, chain, keywords = (value or b"" for value in row[:6])
     return Page.from_json(json.loads(content) | {
-        "tier": tier.decode(), "segment_id": "" if segment_id == "none" else segment_id, "chain_id": chain.decode(),
-        "keywords": json.loads(keywords or b"[]"), "sequence": int(sequence or 0),
+        "sequence": int(sequence or 0), "tier": tier.decode(), "segment_id": segment.decode(),
+        "chain_id": chain.decode(), "keywords": json.loads(keywords or b"[]"),
     })
+
+
+def get_pages_command(client: Redis, keys: Keys, page_ids: Sequence[str]) -> Any:
+    """Read pages by id, or queue the read on a pipeline; rows are read by :func:`parse_page` and :func:`parse_chain`."""
+    return scripts.run(
+        client, "get_pages", keys=[keys.log], args=[keys.page(""), keys.place(""), keys.chain(""), *page_ids],
+    )
+
+
+def parse_chain(row: Sequence[bytes | None]) -> Chain | None:
+    """Build the chain of a page from a row of ``get_pages.lua``, without its last page."""
+    chain, meta, count = row[4], row[6], row[7]
+    return Chain(chain_id=chain.decode(), meta=meta.decode(), page_count=int(count or 0)) if chain and meta else None
 
 
 def _after_lost_reply(stored: Mapping[str, Any], exchange: Exchange) -> Exchange | None:
@@ -110,11 +121,11 @@ class PageStore:
         ]
         status, sequence, length = scripts.run(
             self._client, "write_page",
-            keys=[keys.page(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence, keys.erased,
-                  keys.threads, keys.agents, keys.heads],
+            keys=[keys.page(page.page_id), keys.place(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence,
+                  keys.erased, keys.threads, keys.agents, keys.heads],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
-                  BLOCK_GAP_SECONDS, *fields],
+                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
@@ -179,10 +190,8 @@ class PageStore:
         if not page_ids:
             return ()
         keys = self._namespace.keys(scope)
-        pipeline = self._client.pipeline(transaction=False)
-        for page_id in page_ids:
-            pipeline.hmget(keys.page(page_id), PAGE_FIELDS)
-        return tuple(page for values in pipeline.execute() if (page := parse_page(values)))
+        rows = get_pages_command(self._client, keys, page_ids)
+        return tuple(page for row in rows if (page := parse_page(row)))
 
     def before(self, scope: Scope, page: Page) -> Page | None:
         """Return the newest page of the same thread and agent written before ``page`` among the last 20, if any."""
@@ -234,5 +243,5 @@ def _read_command(
 ) -> Any:
     direction = "down" if newest_first else "up"
     return scripts.run(
-        client, "read_pages", keys=[listing], args=[keys.page(""), lowest, highest, limit, direction],
+        client, "read_pages", keys=[listing], args=[keys.page(""), keys.place(""), lowest, highest, limit, direction],
     )

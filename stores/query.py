@@ -13,8 +13,7 @@ import numpy as np
 
 from langgraph_memoryos.stores.keys import Keys
 
-WINDOW_PREFIX = "w_"
-_DIALECT = ("DIALECT", 2)
+_DIALECT = ("TIMEOUT", 20_000, "DIALECT", 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,19 +41,6 @@ def everything_filter(keys: Keys) -> str:
     return f"(@owner:[{keys.owner} {keys.owner}]|@owner:[-{keys.owner} -{keys.owner}])"
 
 
-def mid_term_filter(keys: Keys, *, thread_id: str, segment_ids: Sequence[str] | None = None) -> str:
-    """Return the filter for pages a recall may find.
-
-    That is every page which is not archived and not in the queue of the asking thread (that one is read whole): mid-term
-    pages and pages still queued in other threads. With ``segment_ids``, mid-term pages only of those segments.
-    """
-    here = f"(@thread:{{{keys.thread_tag(thread_id)}}} @tier:{{short}})"
-    found = f"{owner_filter(keys)} -{here}"
-    if segment_ids is None:
-        return found
-    return f"{found} @segment:{{{'|'.join((*segment_ids, 'none'))}}}"
-
-
 def vector_search(
     index: str, within: str, vector: np.ndarray, *, count: int, fields: Sequence[str],
 ) -> tuple[Any, ...]:
@@ -67,17 +53,20 @@ def vector_search(
 
 
 def text_search(
-    index: str, within: str, terms: Sequence[str], *, count: int, fields: Sequence[str], field: str = "text",
+    index: str, within: str, terms: Sequence[str], *, count: int, fields: Sequence[str],
 ) -> tuple[Any, ...]:
     """Return a BM25 search for any of ``terms`` (at least one); replies are read by :func:`text_hits`.
 
-    The engine counts term frequency and length over all text fields of a document together, so fields whose scores
-    are to stay apart must not share tokens (:data:`WINDOW_PREFIX`).
+    Every term is optional (``~``) beside the filter: inside an intersection RediSearch 2.10.5 scores only the first
+    matching term of a union ``a|b`` whenever the filter is the rarer side, so that a page with all words of the question
+    ranks below one with a single word. Documents without any of the terms come back with a score of nothing and are
+    dropped when the reply is read. The engine counts term frequency and length over all text fields of a document
+    together, so texts whose scores are to stay apart are documents of different indexes.
     """
     returned = ("RETURN", len(fields), *fields) if fields else ("NOCONTENT",)
     return (
-        "FT.SEARCH", index, f"{within} @{field}:({'|'.join(terms)})", "SCORER", "BM25STD", "WITHSCORES",
-        *returned, "LIMIT", 0, count, *_DIALECT,
+        "FT.SEARCH", index, f"{within} {' '.join(f'(~@text:{term})' for term in terms)}", "SCORER", "BM25STD",
+        "WITHSCORES", *returned, "LIMIT", 0, count, *_DIALECT,
     )
 
 
@@ -91,15 +80,14 @@ def vector_hits(reply: Sequence[Any]) -> list[Hit]:
 
 
 def text_hits(reply: Sequence[Any]) -> list[Hit]:
-    """Read a BM25 search, with or without fields."""
+    """Read a BM25 search, with or without fields; documents without any of the terms are left out."""
     if isinstance(reply[3] if len(reply) > 3 else b"", bytes):  # noqa: PLR2004 - the next name, where fields would be
-        return [
-            Hit(document_id=_document_id(name), relevance=float(score), fields={})
-            for name, score in zip(reply[1::2], reply[2::2], strict=True)
-        ]
+        rows: Any = ((name, score, ()) for name, score in zip(reply[1::2], reply[2::2], strict=True))
+    else:
+        rows = zip(reply[1::3], reply[2::3], reply[3::3], strict=True)
     return [
         Hit(document_id=_document_id(name), relevance=float(score), fields=_fields(values))
-        for name, score, values in zip(reply[1::3], reply[2::3], reply[3::3], strict=True)
+        for name, score, values in rows if float(score) > 0
     ]
 
 

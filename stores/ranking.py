@@ -34,8 +34,6 @@ class Candidate:
         sequence: Order of arrival; breaks ties, newer first.
         sitting: Pages of one thread without a long pause between them share it.
         previous: Page before it in its sitting, or empty.
-        following: Page after it in its sitting, or empty.
-        segment_id: Its segment, or empty.
         length: Number of content words.
         words: Its content words, where they are known.
     """
@@ -44,8 +42,6 @@ class Candidate:
     sequence: int
     sitting: str
     previous: str
-    following: str
-    segment_id: str
     length: int
     words: tuple[str, ...] = ()
 
@@ -63,7 +59,6 @@ class Ranked:
     """A candidate's relevance and its named parts."""
 
     page_id: str
-    segment_id: str
     relevance: float
     parts: dict[str, float]
 
@@ -97,7 +92,7 @@ def rank(
     order = sorted(range(len(candidates)), key=lambda i: (-total[i], -candidates[i].sequence))
     return [
         Ranked(
-            page_id=candidates[i].page_id, segment_id=candidates[i].segment_id, relevance=float(total[i]),
+            page_id=candidates[i].page_id, relevance=float(total[i]),
             parts={name: float(part[i]) for name, part in parts.items()},
         )
         for i in order
@@ -131,8 +126,10 @@ def _best_of_sitting(candidates: Sequence[Candidate], columns: dict[str, Vector]
 
 def _best_neighbour(candidates: Sequence[Candidate], total: Vector) -> Vector:
     above = dict(zip((candidate.page_id for candidate in candidates), total - total.min(), strict=True))
+    following = {candidate.previous: candidate.page_id for candidate in candidates if candidate.previous}
     return np.array([
-        max(above.get(candidate.previous, 0.0), above.get(candidate.following, 0.0)) for candidate in candidates
+        max(above.get(candidate.previous, 0.0), above.get(following.get(candidate.page_id, ""), 0.0))
+        for candidate in candidates
     ])
 
 

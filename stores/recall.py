@@ -21,15 +21,16 @@ from langgraph_memoryos.heat import f_score
 from langgraph_memoryos.records import Chain, Fact, Page, Persona, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.stores import query as search
+from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.facts import FACT_FIELDS, parse_fact
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.stores.pages import PAGE_FIELDS, PageStore, parse_page
+from langgraph_memoryos.stores.pages import PageStore, get_pages_command, parse_chain, parse_page
 from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
 from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, feedback_terms, first_pass, rank
 from langgraph_memoryos.text import keywords, query_tokens
 
-_LIGHT_FIELDS = ("sequence", "block", "previous", "next", "segment", "chain", "length")
+_LIGHT_FIELDS = ("sequence", "sitting", "previous", "length")
 _FIRST_PASS_DEPTH = 4
 _MAX_FLIGHTS = 256
 _QUERY_KEYWORDS = 12
@@ -134,7 +135,7 @@ class RecallStore:
     def _fly(self, request: RecallRequest, flight: _Flight) -> None:
         try:
             flight.replies.set_result(self._read(request))
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - handed to every waiting stage
             # A failed read is never handed to a later try.
             with self._lock:
                 self._flights.pop(request, None)
@@ -172,34 +173,33 @@ class RecallStore:
                 self._namespace.index("segment"), f"{search.owner_filter(keys)} @archived:{{no}}", vector,
                 count=self._settings.segment_capacity, fields=("json",),
             )}
-        within = search.mid_term_filter(keys, thread_id=request.thread_id)
-        index, count = self._namespace.index("page"), self._settings.candidate_pages
+        within, index, count = search.owner_filter(keys), self._namespace.index("page"), self._settings.candidate_pages
         commands["semantic"] = search.vector_search(
             index, within, vector, count=count, fields=(*_LIGHT_FIELDS, "content"))
         if terms := query_tokens(request.query):
             commands["keyword"] = search.text_search(index, within, terms, count=count, fields=_LIGHT_FIELDS)
             commands["window"] = search.text_search(
-                index, within, [search.WINDOW_PREFIX + term for term in terms], count=count, fields=_LIGHT_FIELDS,
-                field="window",
-            )
+                self._namespace.index("window"), within, terms, count=count, fields=_LIGHT_FIELDS)
         return commands
 
     def _fused(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
-        """Rank by all searches, then once more with words of the best pages (one round trip, texts included)."""
+        """Rank by all searches, then once more with words of the best pages (one round trip, texts included).
+
+        Every page that is not archived is searched, those in queues of other threads too; the queue of the asking
+        thread is read whole as short-term memory and left out here.
+        """
         hits = {"semantic": search.vector_hits(replies["semantic"])} | {
             name: search.text_hits(replies[name]) for name in ("keyword", "window") if name in replies
         }
-        candidates = _candidates(hits)
+        candidates = _candidates(hits, without=_page_ids(replies["queue"]))
         found = {name: self._found(rows) for name, rows in hits.items()}
         ranked = first_pass(candidates, found)[: self._settings.top_pages * _FIRST_PASS_DEPTH]
         terms = feedback_terms(ranked, candidates, query_tokens(request.query))
-        pages, chains, feedback = self._load(request, ranked, terms, _chain_ids(hits))
+        recalled, feedback = self._load(request.scope, [item.page_id for item in ranked], terms)
         if feedback is not None:
             found["feedback"] = self._found(feedback)
-        final = [item for item in rank(candidates, found) if item.page_id in pages][: self._settings.top_pages]
-        return MidTermRecall(pages=tuple(
-            ScoredPage(page=pages[item.page_id], relevance=item.relevance, parts=item.parts) for item in final
-        ), chains=chains)
+        final = [item for item in rank(candidates, found) if item.page_id in recalled.pages]
+        return recalled.chosen(final[: self._settings.top_pages])
 
     def _found(self, hits: Sequence[search.Hit]) -> Found:
         return Found(
@@ -210,18 +210,21 @@ class RecallStore:
         """Top-m segments by F-score with the query, then top-k of their pages by similarity (paper, section 3.3)."""
         keys = self._namespace.keys(request.scope)
         chosen = self._best_segments(request.query, search.vector_hits(replies["segments"]))
-        within = search.mid_term_filter(keys, thread_id=request.thread_id, segment_ids=list(chosen))
-        hits = search.vector_hits(self._client.execute_command(*search.vector_search(
-            self._namespace.index("page"), within, replies["vector"], count=self._settings.top_pages,
-            fields=(*_LIGHT_FIELDS, *PAGE_FIELDS),
-        )))
-        pages = {hit.document_id: parse_page([hit.fields.get(name) for name in PAGE_FIELDS]) for hit in hits}
-        return MidTermRecall(pages=tuple(
-            ScoredPage(page=page, relevance=hit.relevance, parts={
-                "semantic": hit.relevance, "segment": chosen.get(page.segment_id, 0.0),
+        rows = scripts.run(
+            self._client, "segment_pages", keys=[keys.log],
+            args=[keys.segment_pages(""), keys.page(""), keys.place(""), keys.chain(""), *chosen],
+        ) if chosen else []
+        loaded = _loaded(rows, request.scope)
+        vectors = {page.page_id: row[-1] for row in rows if (page := parse_page(row))}
+        ranked = [
+            Ranked(page_id=page.page_id, relevance=similarity, parts={
+                "semantic": similarity, "segment": chosen[page.segment_id],
             })
-            for hit in hits if (page := pages[hit.document_id]) and _belongs(page, request.scope)
-        ))
+            for page in loaded.pages.values()
+            for similarity in [float(np.frombuffer(vectors[page.page_id], dtype=np.float32) @ replies["vector"])]
+        ]
+        ranked.sort(key=lambda item: (-item.relevance, item.page_id))
+        return loaded.chosen(ranked[: self._settings.top_pages])
 
     def _best_segments(self, query: str, hits: Sequence[search.Hit]) -> dict[str, float]:
         words = keywords(query, _QUERY_KEYWORDS)
@@ -236,33 +239,45 @@ class RecallStore:
         return {name: scored[name] for name in best}
 
     def _load(
-        self, request: RecallRequest, ranked: Sequence[Ranked], terms: Sequence[str], chains: dict[str, str],
-    ) -> tuple[dict[str, Page], tuple[Chain, ...], list[search.Hit] | None]:
-        """Return texts of the ranked pages, their chains and the feedback search, in one round trip."""
-        if not ranked:
-            return {}, (), None
-        keys = self._namespace.keys(request.scope)
-        wanted = chains if self._settings.chain_meta_in_prompt else {}
-        chain_ids = list(dict.fromkeys(chain for item in ranked if (chain := wanted.get(item.page_id))))
+        self, scope: Scope, page_ids: Sequence[str], terms: Sequence[str],
+    ) -> "tuple[_Loaded, list[search.Hit] | None]":
+        """Return pages with their chains, and the feedback search for ``terms``, in one round trip."""
+        if not page_ids:
+            return _Loaded({}, {}), None
+        keys = self._namespace.keys(scope)
         pipeline = self._client.pipeline(transaction=False)
-        for item in ranked:
-            pipeline.hmget(keys.page(item.page_id), PAGE_FIELDS)
-        for chain_id in chain_ids:
-            pipeline.hmget(keys.chain(chain_id), ["meta", "pages"])
+        get_pages_command(pipeline, keys, page_ids)
         if terms:
-            within = search.mid_term_filter(keys, thread_id=request.thread_id)
             pipeline.execute_command(*search.text_search(
-                self._namespace.index("page"), within, terms, count=self._settings.candidate_pages, fields=(),
+                self._namespace.index("page"), search.owner_filter(keys), terms,
+                count=self._settings.candidate_pages, fields=(),
             ))
-        replies = pipeline.execute()
-        pages = {
-            item.page_id: page for item, values in zip(ranked, replies, strict=False)
-            if (page := parse_page(values)) and _belongs(page, request.scope)
-        }
-        metas = zip(chain_ids, replies[len(ranked):], strict=False)
-        return pages, tuple(
-            Chain(chain_id=name, meta=meta.decode(), page_count=int(count)) for name, (meta, count) in metas if meta
-        ), search.text_hits(replies[-1]) if terms else None
+        rows, *feedback = pipeline.execute()
+        return _loaded(rows, scope), search.text_hits(feedback[0]) if feedback else None
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """Texts of candidate pages and the chains they belong to."""
+
+    pages: dict[str, Page]
+    chains: dict[str, Chain]
+
+    def chosen(self, ranked: Sequence[Ranked]) -> MidTermRecall:
+        """Return those of the ranked pages that still exist, in their order, with their chains."""
+        pages = tuple(
+            ScoredPage(page=self.pages[item.page_id], relevance=item.relevance, parts=item.parts)
+            for item in ranked if item.page_id in self.pages
+        )
+        named = dict.fromkeys(scored.page.chain_id for scored in pages)
+        return MidTermRecall(pages=pages, chains=tuple(self.chains[name] for name in named if name in self.chains))
+
+
+def _loaded(rows: Sequence[Sequence[Any]], scope: Scope) -> _Loaded:
+    return _Loaded(
+        pages={page.page_id: page for row in rows if (page := parse_page(row)) and _belongs(page, scope)},
+        chains={chain.chain_id: chain for row in rows if (chain := parse_chain(row))},
+    )
 
 
 def _belongs(page: Page, scope: Scope) -> bool:
@@ -270,25 +285,24 @@ def _belongs(page: Page, scope: Scope) -> bool:
     return (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
 
 
-def _candidates(hits: dict[str, list[search.Hit]]) -> list[Candidate]:
+def _page_ids(rows: Sequence[Sequence[Any]]) -> set[str]:
+    return {page.page_id for row in rows if (page := parse_page(row))}
+
+
+def _candidates(hits: dict[str, list[search.Hit]], *, without: set[str]) -> list[Candidate]:
     fields: dict[str, dict[str, bytes]] = {}
     for rows in hits.values():
         for hit in rows:
             fields.setdefault(hit.document_id, hit.fields)
     return [
         Candidate(
-            page_id=name, sequence=int(values["sequence"]), sitting=values["block"].decode(),
-            previous=values["previous"].decode(), following=values["next"].decode(),
-            segment_id=values["segment"].decode().removesuffix("none"), length=int(values["length"]),
+            page_id=name, sequence=int(values["sequence"]), sitting=values["sitting"].decode(),
+            previous=values["previous"].decode(), length=int(values["length"]),
             words=tuple(values.get("content", b"").decode().split()),
         )
         # A document that was erased between search and reply comes back without fields.
-        for name, values in fields.items() if "sequence" in values
+        for name, values in fields.items() if "sequence" in values and name not in without
     ]
-
-
-def _chain_ids(hits: dict[str, list[search.Hit]]) -> dict[str, str]:
-    return {hit.document_id: hit.fields["chain"].decode() for rows in hits.values() for hit in rows if hit.fields}
 
 
 def _facts(reply: Sequence[Any] | None) -> tuple[Fact, ...]:

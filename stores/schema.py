@@ -2,10 +2,12 @@
 
 Indexes are FLAT (exact, cheap to update) and filtered to one user; ``STOPWORDS 0`` because RediSearch 2.10.5 dies on
 a union that begins with two of its default stop words. Counters that change on every recall are not in the indexed
-documents, since touching an indexed document re-indexes it.
+documents, since any change of one, even of a field outside the index, indexes it again and counts it twice in BM25's
+document frequencies until the engine's garbage collection.
 """
 
 import json
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,18 +16,18 @@ from redis.exceptions import ResponseError
 from redisvl.index import SearchIndex
 from redisvl.schema import IndexSchema
 
-from langgraph_memoryos.errors import EmbedderMismatchError, SchemaMismatchError
+from langgraph_memoryos.errors import EmbedderMismatchError, RedisUnavailableError, SchemaMismatchError
 from langgraph_memoryos.stores.embedder import BackgroundSimilarity, Embedder
 from langgraph_memoryos.stores.keys import Namespace
 
 SCHEMA_VERSION = 1
 METRIC = "cosine"
-_TAGS = {
-    "page": ("user", "agent", "thread", "tier", "segment"),
+_TAGS: dict[str, tuple[str, ...]] = {
+    "page": ("user", "agent", "thread"),
+    "window": (),
     "segment": ("user", "agent", "archived"),
     "fact": ("user", "agent", "collection", "status"),
 }
-_TEXTS = {"page": ("text", "window"), "segment": ("text",), "fact": ("text",)}
 KINDS = tuple(_TAGS)
 
 
@@ -37,13 +39,16 @@ def index_schema(kind: str, *, namespace: Namespace, dimensions: int) -> IndexSc
     fields += [
         # The owner as a number: unlike a tag it adds nothing to BM25, which would favour short documents.
         {"name": "owner", "type": "numeric"},
-        *({"name": name, "type": "text", "attrs": {"no_stem": True}} for name in _TEXTS[kind]),
+        {"name": "text", "type": "text", "attrs": {"no_stem": True}},
         {"name": "sequence", "type": "numeric", "attrs": {"sortable": True}},
-        {"name": "said_at", "type": "numeric", "attrs": {"sortable": True}},
-        {"name": "vector", "type": "vector", "attrs": {
-            "algorithm": "flat", "dims": dimensions, "distance_metric": METRIC, "datatype": "float32",
-        }},
     ]
+    if kind != "window":
+        fields += [
+            {"name": "said_at", "type": "numeric", "attrs": {"sortable": True}},
+            {"name": "vector", "type": "vector", "attrs": {
+                "algorithm": "flat", "dims": dimensions, "distance_metric": METRIC, "datatype": "float32",
+            }},
+        ]
     index = {
         "name": namespace.index(kind), "prefix": namespace.prefix(kind), "key_separator": ":", "storage_type": "hash",
         "stopwords": [],
@@ -82,6 +87,7 @@ def setup(client: Redis, *, namespace: Namespace, embedder: Embedder) -> IndexOr
     embedder.background = BackgroundSimilarity(mean=origin.background_mean, spread=origin.background_spread)
     for kind in KINDS:
         _create_index(client, index_schema(kind, namespace=namespace, dimensions=embedder.dimensions))
+    _wait_until_indexed(client, namespace=namespace)
     return origin
 
 
@@ -125,6 +131,27 @@ def _create_index(client: Redis, schema: IndexSchema) -> None:
         # Another process may have created it between the look and the creation.
         if "already exists" not in str(error).lower():
             raise
+
+
+def _wait_until_indexed(client: Redis, *, namespace: Namespace, timeout_seconds: float = 120.0) -> None:
+    """Wait while the engine indexes what it has loaded: after a restart, searches see only part of the documents.
+
+    Raises:
+        RedisUnavailableError: if that takes longer than ``timeout_seconds``.
+    """
+    give_up_at = time.monotonic() + timeout_seconds
+    while any(_is_indexing(client, namespace.index(kind)) for kind in KINDS):
+        if time.monotonic() > give_up_at:
+            raise RedisUnavailableError(
+                f"Redis has been indexing for more than {timeout_seconds:.0f} seconds: try again when it is done.",
+            )
+        time.sleep(0.05)
+
+
+def _is_indexing(client: Redis, index: str) -> bool:
+    reply: Any = client.execute_command("FT.INFO", index)
+    values = dict(zip(reply[::2], reply[1::2], strict=False))
+    return bool(int(values.get(b"indexing", 0))) or float(values.get(b"percent_indexed", 1)) < 1
 
 
 def failed_documents(client: Redis, *, namespace: Namespace) -> dict[str, int]:

@@ -70,10 +70,7 @@ def _text(value: Any) -> str:
 
 def _pairs(reply: Any) -> dict[str, Any]:
     """Return a RESP2 reply of alternating names and values as a dict; a dict stays one."""
-    if isinstance(reply, dict):
-        items = list(reply.items())
-    else:
-        items = list(zip(reply[::2], reply[1::2], strict=False))
+    items = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=False)
     return {_text(name): _text(value) if isinstance(value, bytes) else value for name, value in items}
 
 

@@ -1,27 +1,27 @@
 -- Destroy a page and what its neighbours' windows hold of it.
--- KEYS: page, log, queue, undigested, erased, members, chain
--- ARGV: page id, page key prefix
-local around = redis.call('HMGET', KEYS[1], 'previous', 'next')
-redis.call('SADD', KEYS[5], ARGV[1])
-redis.call('UNLINK', KEYS[1])
-redis.call('ZREM', KEYS[2], ARGV[1])
-redis.call('ZREM', KEYS[3], ARGV[1])
-redis.call('HDEL', KEYS[4], ARGV[1])
-redis.call('ZREM', KEYS[6], ARGV[1])
+-- KEYS: page, place, window, log, queue, undigested, erased, members, chain
+-- ARGV: page id, page key prefix, place key prefix, window key prefix
+local previous = redis.call('HGET', KEYS[1], 'previous') or ''
+local following = redis.call('HGET', KEYS[2], 'next') or ''
+redis.call('SADD', KEYS[7], ARGV[1])
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
+redis.call('ZREM', KEYS[4], ARGV[1])
+redis.call('ZREM', KEYS[5], ARGV[1])
+redis.call('HDEL', KEYS[6], ARGV[1])
+redis.call('ZREM', KEYS[8], ARGV[1])
 -- The chain's meta tells what its pages said; it grows again when the chain goes on.
-redis.call('UNLINK', KEYS[7])
-local function forget_neighbour(id, side)
-  if not id or id == '' or redis.call('EXISTS', ARGV[2] .. id) == 0 then return end
-  redis.call('HSET', ARGV[2] .. id, side, '')
-  local own = redis.call('HMGET', ARGV[2] .. id, 'previous', 'content', 'next')
-  local words = {own[2] or ''}
-  for _, place in ipairs({1, 3}) do
-    if own[place] and own[place] ~= '' then
-      words[#words + 1] = redis.call('HGET', ARGV[2] .. own[place], 'content') or ''
+redis.call('UNLINK', KEYS[9])
+if previous ~= '' then redis.call('HSET', ARGV[3] .. previous, 'next', '') end
+if following ~= '' then redis.call('HSET', ARGV[2] .. following, 'previous', '') end
+for _, of in ipairs({previous, following}) do
+  if of ~= '' and redis.call('EXISTS', ARGV[4] .. of) == 1 then
+    local before = redis.call('HGET', ARGV[2] .. of, 'previous') or ''
+    local after = redis.call('HGET', ARGV[3] .. of, 'next') or ''
+    local words = {}
+    for _, page in ipairs({before, of, after}) do
+      if page ~= '' then words[#words + 1] = redis.call('HGET', ARGV[2] .. page, 'content') or '' end
     end
+    redis.call('HSET', ARGV[4] .. of, 'text', table.concat(words, ' '))
   end
-  redis.call('HSET', ARGV[2] .. id, 'window', (string.gsub(table.concat(words, ' '), '%S+', 'w_%0')))
 end
-forget_neighbour(around[1], 'next')
-forget_neighbour(around[2], 'previous')
 return 1

@@ -1,59 +1,65 @@
 -- Append a page once. The same page again changes nothing; with other text it takes the newer one in place.
--- KEYS: page, queue, log, sequence, erased, threads, agents, heads
+-- The searched document is written once and its place in memory is kept beside it: any change of a searched document,
+-- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
+-- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
---       page key prefix, block gap in seconds, then field/value pairs
+--       page key prefix, place key prefix, window key prefix, sitting gap in seconds, then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
 -- Returns {status, sequence, queue length}; status is new, same, changed or erased.
+local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
 
--- A page is also searched through its window: the words of the page before it, its own, and those of the page after it.
-local function refresh_window(id)
-  if id == '' or redis.call('EXISTS', ARGV[9] .. id) == 0 then return end
-  local around = redis.call('HMGET', ARGV[9] .. id, 'previous', 'content', 'next')
+-- A page is also found by its window: the words of the page before it, its own, and those of the page after it.
+local function refresh_window(of)
+  if of == '' or redis.call('EXISTS', page_prefix .. of) == 0 then return end
+  local own = redis.call('HMGET', page_prefix .. of, 'previous', 'content', 'owner', 'sequence', 'sitting', 'length')
+  local following = redis.call('HGET', place_prefix .. of, 'next') or ''
   local words = {}
-  for place = 1, 3 do
-    local text = around[place] or ''
-    if place ~= 2 then text = text ~= '' and redis.call('HGET', ARGV[9] .. text, 'content') or '' end
-    words[#words + 1] = (string.gsub(text or '', '%S+', 'w_%0'))
-  end
-  redis.call('HSET', ARGV[9] .. id, 'window', table.concat(words, ' '))
+  if own[1] ~= '' then words[1] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
+  words[#words + 1] = own[2]
+  if following ~= '' then words[#words + 1] = redis.call('HGET', page_prefix .. following, 'content') or '' end
+  redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '), 'owner', own[3], 'sequence', own[4],
+    'previous', own[1], 'sitting', own[5], 'length', own[6])
 end
 
-if ARGV[7] == 'revive' then redis.call('SREM', KEYS[5], ARGV[1]) end
-if redis.call('SISMEMBER', KEYS[5], ARGV[1]) == 1 then
-  return {'erased', 0, redis.call('ZCARD', KEYS[2])}
+if ARGV[7] == 'revive' then redis.call('SREM', KEYS[6], id) end
+if redis.call('SISMEMBER', KEYS[6], id) == 1 then
+  return {'erased', 0, redis.call('ZCARD', KEYS[3])}
 end
 -- The caller left the vector out because it saw this very text; it has to look again if that is not so any more.
 if ARGV[#ARGV] == '' and redis.call('HGET', KEYS[1], 'digest') ~= ARGV[2] then return {'unread', 0, 0} end
-local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'next')
 local fields = {}
-for i = 11, #ARGV do fields[#fields + 1] = ARGV[i] end
+for i = 13, #ARGV do fields[#fields + 1] = ARGV[i] end
+local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous')
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then
     redis.call('HSET', KEYS[1], 'digest', ARGV[2], unpack(fields))
-    for _, id in ipairs({known[3], ARGV[1], known[4]}) do refresh_window(id) end
+    if redis.call('HGET', KEYS[2], 'tier') ~= 'archived' then
+      for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
+    end
     status = 'changed'
   end
-  return {status, tonumber(known[2]), redis.call('ZCARD', KEYS[2])}
+  return {status, tonumber(known[2]), redis.call('ZCARD', KEYS[3])}
 end
-local sequence = redis.call('INCR', KEYS[4])
-local previous, block = redis.call('HGET', KEYS[8], ARGV[3]) or '', ARGV[1]
+local sequence = redis.call('INCR', KEYS[5])
+local previous, sitting = redis.call('HGET', KEYS[9], ARGV[3]) or '', id
 if previous ~= '' then
-  local before = redis.call('HMGET', ARGV[9] .. previous, 'said_at', 'block')
-  if before[1] and math.abs(tonumber(ARGV[8]) - tonumber(before[1])) <= tonumber(ARGV[10]) then
-    block = before[2]
-    redis.call('HSET', ARGV[9] .. previous, 'next', ARGV[1])
+  local before = redis.call('HMGET', page_prefix .. previous, 'said_at', 'sitting')
+  if before[1] and math.abs(tonumber(ARGV[8]) - tonumber(before[1])) <= tonumber(ARGV[12]) then
+    sitting = before[2]
+    redis.call('HSET', place_prefix .. previous, 'next', id)
   else
     previous = ''
   end
 end
-redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'tier', 'short', 'segment', 'none',
-  'chain', '', 'keywords', '[]', 'previous', previous, 'next', '', 'block', block, 'said_at', ARGV[8], unpack(fields))
+redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
+  'said_at', ARGV[8], unpack(fields))
+redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '')
 refresh_window(previous)
-refresh_window(ARGV[1])
-redis.call('HSET', KEYS[8], ARGV[3], ARGV[1])
-redis.call('ZADD', KEYS[3], sequence, ARGV[1])
-redis.call('ZADD', KEYS[2], sequence, ARGV[1])
-redis.call('HSET', KEYS[6], ARGV[3], ARGV[4])
-redis.call('HSET', KEYS[7], ARGV[5], ARGV[6])
-return {'new', sequence, redis.call('ZCARD', KEYS[2])}
+refresh_window(id)
+redis.call('HSET', KEYS[9], ARGV[3], id)
+redis.call('ZADD', KEYS[4], sequence, id)
+redis.call('ZADD', KEYS[3], sequence, id)
+redis.call('HSET', KEYS[7], ARGV[3], ARGV[4])
+redis.call('HSET', KEYS[8], ARGV[5], ARGV[6])
+return {'new', sequence, redis.call('ZCARD', KEYS[3])}

@@ -511,7 +511,7 @@ class TestSetup:
         settle(memory, "alpha", "", "\ud800\0", "用户")
         memory.parts.facts.add(ANN, [fact("x"), fact("用户 \0")], capacity=9)
         failed = failed_documents(memory.connection.client, namespace=memory._namespace)
-        assert failed == {"page": 0, "segment": 0, "fact": 0}
+        assert failed == {"page": 0, "window": 0, "segment": 0, "fact": 0}
 
 
 class TestForgettingOverAgents:

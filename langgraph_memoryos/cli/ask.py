@@ -38,7 +38,7 @@ _EVIDENCE = (
 
 
 @with_memory_options
-def ask(  # noqa: PLR0913 - its options
+def ask(
     options: MemoryOptions,
     question: Annotated[str, typer.Argument(help="What to look for, in any language.")],
     *,

@@ -19,7 +19,7 @@ from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 
 
 @with_memory_options
-def chat(  # noqa: PLR0913 - its options
+def chat(
     options: MemoryOptions,
     *,
     user: OptionalUser = None,

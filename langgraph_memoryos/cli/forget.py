@@ -10,7 +10,7 @@ from langgraph_memoryos.stores.checkpoints import erase_checkpoints
 
 
 @with_memory_options
-def forget(  # noqa: PLR0913 - its options
+def forget(
     options: MemoryOptions,
     *,
     user: User,

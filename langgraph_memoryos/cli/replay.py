@@ -19,7 +19,7 @@ _NAMES_SHOWN = 20
 
 
 @with_memory_options
-def replay(  # noqa: PLR0913 - its options
+def replay(
     options: MemoryOptions,
     file: Annotated[Path, typer.Argument(help="JSON Lines, OpenAI message lists, or LoCoMo's JSON.")],
     *,

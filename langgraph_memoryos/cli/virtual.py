@@ -37,7 +37,7 @@ def load(
             )
 
 
-def talk(  # noqa: PLR0913 - what a conversation needs
+def talk(
     memory: MemoryOS, messages: Iterator[str], *, mode: Mode, user: str, thread: str, steps: bool = False
 ) -> None:
     """Run a conversation in mode ``memgpt`` or ``hybrid`` and print what the agent sends.
