@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 
 from langgraph_memoryos.analysts.protocol import ModelRequest, Thinking
 from langgraph_memoryos.analysts.structured import athink, think
-from langgraph_memoryos.state import NO_USAGE, Remembered, Usage, added_usage
+from langgraph_memoryos.state import Remembered, Usage, added_usage
 
 State = Mapping[str, Any]
 Update = dict[str, Any]
@@ -44,7 +44,7 @@ def thinking_step(
     def give_up(state: State) -> Update:
         error: BaseException = state["exception"]
         failure = f"{name}: {type(error).__name__}"
-        calls = Usage(**NO_USAGE | {"model_calls": getattr(error, _CALLS, 0)})
+        calls = Usage(model_calls=getattr(error, _CALLS, 0), input_tokens=0, output_tokens=0)
         before: Remembered = state.get("remembered") or Remembered()
         return {"failure": failure, "remembered": Remembered(**before | {
             "failure": failure, "usage": added_usage(before.get("usage"), calls),
