@@ -81,7 +81,7 @@ class BackgroundSimilarity:
 
     def calibrate(self, cosine: float) -> float:
         """Return the cosine measured from the background; see :meth:`Embedder.calibrated_similarity`."""
-        return float(np.clip((cosine - self.mean) / (1.0 - self.mean), -1.0, 1.0))
+        return max(-1.0, min(1.0, (cosine - self.mean) / (1.0 - self.mean)))
 
 
 class Embedder:

@@ -134,6 +134,11 @@ class Keys:
         return self._key("threads", self.agent)
 
     @property
+    def names(self) -> str:
+        """Set: words of the display names of the two speakers, for this agent; they tell nothing about a page."""
+        return self._key("names", self.agent)
+
+    @property
     def heads(self) -> str:
         """Hash: thread tag to the id of the newest page of the thread, for this agent."""
         return self._key("heads", self.agent)

@@ -13,7 +13,7 @@ from langgraph_memoryos.records import Chain, Exchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import content_tokens, index_text
+from langgraph_memoryos.text import content_tokens, index_text, tokens
 
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
@@ -116,8 +116,7 @@ class PageStore:
         words = content_tokens(f"{page.query}\n{page.reply}")
         fields: list[Any] = [
             "json", content, "owner", keys.owner, "user", keys.user, "agent", keys.agent, "thread", thread,
-            "text", index_text(f"{page.query}\n{page.reply}"), "content", " ".join(words), "length", len(words),
-            "vector", vector,
+            "text", index_text(f"{page.query}\n{page.reply}"), "content", " ".join(words), "vector", vector,
         ]
         status, sequence, length = scripts.run(
             self._client, "write_page",
@@ -125,10 +124,12 @@ class PageStore:
                   keys.erased, keys.threads, keys.agents, keys.heads],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
-                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, *fields],
+                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, len(words), *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
+        if status == b"new" and (names := tokens(f"{page.user_name} {page.agent_name}")):
+            self._client.sadd(keys.names, *names)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 

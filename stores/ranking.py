@@ -8,19 +8,14 @@ priors that lift their pages, not gates that hide the others. Every weight was c
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-WEIGHTS = {"semantic": 1.0, "window": 0.5, "keyword": 0.25, "length": 0.5, "sitting": 0.3, "feedback": 0.3}
+WEIGHTS = {"semantic": 1.0, "window": 0.75, "keyword": 0.25, "length": 0.5, "sitting": 0.3}
 NEIGHBOUR_WEIGHT = 0.1
-FIRST_PASS_SITTING_WEIGHT = 0.5
-FEEDBACK_PAGES = 10
-FEEDBACK_TERMS = 20
-_COUNTED_OCCURRENCES = 2
 
 Vector = NDArray[np.float64]
 
@@ -35,7 +30,6 @@ class Candidate:
         sitting: Pages of one thread without a long pause between them share it.
         previous: Page before it in its sitting, or empty.
         length: Number of content words.
-        words: Its content words, where they are known.
     """
 
     page_id: str
@@ -43,7 +37,6 @@ class Candidate:
     sitting: str
     previous: str
     length: int
-    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,20 +56,16 @@ class Ranked:
     parts: dict[str, float]
 
 
-def first_pass(candidates: Sequence[Candidate], found: dict[str, Found]) -> list[Ranked]:
-    """Return the ranking that feedback words are drawn from: without feedback, sittings count more."""
-    return rank(candidates, found, weights=WEIGHTS | {"sitting": FIRST_PASS_SITTING_WEIGHT}, neighbour=0.0)
-
-
 def rank(
-    candidates: Sequence[Candidate], found: dict[str, Found], *, weights: dict[str, float] = WEIGHTS,
+    candidates: Sequence[Candidate], found: dict[str, Found], *, count: int, weights: dict[str, float] = WEIGHTS,
     neighbour: float = NEIGHBOUR_WEIGHT,
 ) -> list[Ranked]:
-    """Return the candidates, most relevant first; ties by newer sequence.
+    """Return the best ``count`` candidates, most relevant first; ties by newer sequence.
 
     Args:
         candidates: Pages that any search returned.
-        found: Searches by name: ``semantic`` (cosine), ``keyword``, ``window`` and ``feedback`` (BM25).
+        found: Searches by name: ``semantic`` (cosine), ``keyword`` and ``window`` (BM25).
+        count: How many to return.
         weights: Weight of each part.
         neighbour: Weight of the better of the pages right before and after.
     """
@@ -95,7 +84,7 @@ def rank(
             page_id=candidates[i].page_id, relevance=float(total[i]),
             parts={name: float(part[i]) for name, part in parts.items()},
         )
-        for i in order
+        for i in order[:count]
     ]
 
 
@@ -131,26 +120,3 @@ def _best_neighbour(candidates: Sequence[Candidate], total: Vector) -> Vector:
         max(above.get(candidate.previous, 0.0), above.get(following.get(candidate.page_id, ""), 0.0))
         for candidate in candidates
     ])
-
-
-def feedback_terms(ranked: Sequence[Ranked], candidates: Sequence[Candidate], asked: Sequence[str]) -> list[str]:
-    """Return words that the best pages share beyond the question: pseudo-relevance feedback.
-
-    A word weighs its occurrences (at most two a page) times its inverse document frequency among the candidates.
-
-    Args:
-        ranked: The first pass.
-        candidates: All candidates, those with ``words`` serve as the collection.
-        asked: Words of the question, left out.
-    """
-    words = {candidate.page_id: candidate.words for candidate in candidates}
-    frequency = Counter(word for candidate in candidates for word in set(candidate.words))
-    size = sum(1 for candidate in candidates if candidate.words)
-    weight: Counter[str] = Counter()
-    for item in ranked[:FEEDBACK_PAGES]:
-        for word, count in Counter(words[item.page_id]).items():
-            rarity = math.log(1 + (size - frequency[word] + 0.5) / (frequency[word] + 0.5))
-            weight[word] += rarity * min(count, _COUNTED_OCCURRENCES)  # type: ignore[assignment]
-    for word in asked:
-        weight.pop(word, None)
-    return [word for word, _ in weight.most_common(FEEDBACK_TERMS)]

@@ -27,11 +27,11 @@ from langgraph_memoryos.stores.facts import FACT_FIELDS, parse_fact
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import PageStore, get_pages_command, parse_chain, parse_page
 from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
-from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, feedback_terms, first_pass, rank
+from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, rank
 from langgraph_memoryos.text import keywords, query_tokens
 
-_LIGHT_FIELDS = ("sequence", "sitting", "previous", "length")
-_FIRST_PASS_DEPTH = 4
+_LIGHT = ("light",)
+_MAX_OWNERS = 10_000
 _MAX_FLIGHTS = 256
 _QUERY_KEYWORDS = 12
 _PARTS = frozenset({"short_term", "mid_term", "long_term"})
@@ -93,6 +93,7 @@ class RecallStore:
         self._pages = PageStore(client, namespace=namespace, embedder=embedder)
         self._personas = PersonaStore(client, namespace=namespace)
         self._flights: OrderedDict[RecallRequest, _Flight] = OrderedDict()
+        self._names: OrderedDict[Scope, frozenset[str]] = OrderedDict()
         self._lock = threading.Lock()
 
     def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
@@ -142,21 +143,45 @@ class RecallStore:
             flight.replies.set_exception(error)
 
     def _read(self, request: RecallRequest) -> dict[str, Any]:
-        """Send the pipeline of a turn; the replies by name."""
+        """Send the pipeline of a turn; the replies by name.
+
+        The speakers' own names say nothing about a page (the question is nearly always about one of the two), so they
+        are left out of word searches. Which they are is known from the last recall of this owner; if that was wrong and
+        it matters for this query, the pipeline is sent once more.
+        """
+        words = query_tokens(request.query)
+        for _ in range(2):
+            known = self._names.get(request.scope, frozenset())
+            replies = self._send(request, [word for word in words if word not in known] or words)
+            names = frozenset(name.decode() for name in replies["names"])
+            self._learn_names(request.scope, names)
+            if not (names ^ known) & set(words):
+                break
+        return replies
+
+    def _learn_names(self, scope: Scope, names: frozenset[str]) -> None:
+        with self._lock:
+            self._names[scope] = names
+            self._names.move_to_end(scope)
+            while len(self._names) > _MAX_OWNERS:
+                self._names.popitem(last=False)
+
+    def _send(self, request: RecallRequest, words: Sequence[str]) -> dict[str, Any]:
         keys = self._namespace.keys(request.scope)
         pipeline = self._client.pipeline(transaction=False)
-        names = ["queue", "persona"]
+        labels = ["queue", "persona", "names"]
         self._pages.queue_command(pipeline, request.scope, request.thread_id)
         self._personas.get_command(pipeline, request.scope)
+        pipeline.smembers(keys.names)
         found: dict[str, Any] = {}
         if request.query.strip():
             found["vector"] = self._embedder.embed_query(request.query)
-            for name, command in self._searches(keys, request, found["vector"]).items():
-                names.append(name)
+            for label, command in self._searches(keys, words, found["vector"]).items():
+                labels.append(label)
                 pipeline.execute_command(*command)
-        return found | dict(zip(names, pipeline.execute(), strict=True))
+        return found | dict(zip(labels, pipeline.execute(), strict=True))
 
-    def _searches(self, keys: Keys, request: RecallRequest, vector: np.ndarray) -> dict[str, tuple[Any, ...]]:
+    def _searches(self, keys: Keys, words: Sequence[str], vector: np.ndarray) -> dict[str, tuple[Any, ...]]:
         commands = {
             collection: search.vector_search(
                 self._namespace.index("fact"),
@@ -174,16 +199,15 @@ class RecallStore:
                 count=self._settings.segment_capacity, fields=("json",),
             )}
         within, index, count = search.owner_filter(keys), self._namespace.index("page"), self._settings.candidate_pages
-        commands["semantic"] = search.vector_search(
-            index, within, vector, count=count, fields=(*_LIGHT_FIELDS, "content"))
-        if terms := query_tokens(request.query):
-            commands["keyword"] = search.text_search(index, within, terms, count=count, fields=_LIGHT_FIELDS)
+        commands["semantic"] = search.vector_search(index, within, vector, count=count, fields=_LIGHT)
+        if words:
+            commands["keyword"] = search.text_search(index, within, words, count=count, fields=_LIGHT)
             commands["window"] = search.text_search(
-                self._namespace.index("window"), within, terms, count=count, fields=_LIGHT_FIELDS)
+                self._namespace.index("window"), within, words, count=count, fields=_LIGHT)
         return commands
 
     def _fused(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
-        """Rank by all searches, then once more with words of the best pages (one round trip, texts included).
+        """Rank by all searches and load the texts of the best.
 
         Every page that is not archived is searched, those in queues of other threads too; the queue of the asking
         thread is read whole as short-term memory and left out here.
@@ -193,13 +217,12 @@ class RecallStore:
         }
         candidates = _candidates(hits, without=_page_ids(replies["queue"]))
         found = {name: self._found(rows) for name, rows in hits.items()}
-        ranked = first_pass(candidates, found)[: self._settings.top_pages * _FIRST_PASS_DEPTH]
-        terms = feedback_terms(ranked, candidates, query_tokens(request.query))
-        recalled, feedback = self._load(request.scope, [item.page_id for item in ranked], terms)
-        if feedback is not None:
-            found["feedback"] = self._found(feedback)
-        final = [item for item in rank(candidates, found) if item.page_id in recalled.pages]
-        return recalled.chosen(final[: self._settings.top_pages])
+        best = rank(candidates, found, count=self._settings.top_pages)
+        if not best:
+            return MidTermRecall()
+        rows = get_pages_command(
+            self._client, self._namespace.keys(request.scope), [item.page_id for item in best])
+        return _loaded(rows, request.scope).chosen(best)
 
     def _found(self, hits: Sequence[search.Hit]) -> Found:
         return Found(
@@ -237,23 +260,6 @@ class RecallStore:
         }
         best = sorted(scored, key=lambda name: (-scored[name], name))[: self._settings.top_segments]
         return {name: scored[name] for name in best}
-
-    def _load(
-        self, scope: Scope, page_ids: Sequence[str], terms: Sequence[str],
-    ) -> "tuple[_Loaded, list[search.Hit] | None]":
-        """Return pages with their chains, and the feedback search for ``terms``, in one round trip."""
-        if not page_ids:
-            return _Loaded({}, {}), None
-        keys = self._namespace.keys(scope)
-        pipeline = self._client.pipeline(transaction=False)
-        get_pages_command(pipeline, keys, page_ids)
-        if terms:
-            pipeline.execute_command(*search.text_search(
-                self._namespace.index("page"), search.owner_filter(keys), terms,
-                count=self._settings.candidate_pages, fields=(),
-            ))
-        rows, *feedback = pipeline.execute()
-        return _loaded(rows, scope), search.text_hits(feedback[0]) if feedback else None
 
 
 @dataclass(frozen=True)
@@ -295,14 +301,15 @@ def _candidates(hits: dict[str, list[search.Hit]], *, without: set[str]) -> list
         for hit in rows:
             fields.setdefault(hit.document_id, hit.fields)
     return [
-        Candidate(
-            page_id=name, sequence=int(values["sequence"]), sitting=values["sitting"].decode(),
-            previous=values["previous"].decode(), length=int(values["length"]),
-            words=tuple(values.get("content", b"").decode().split()),
-        )
+        _candidate(name, values["light"]) for name, values in fields.items()
         # A document that was erased between search and reply comes back without fields.
-        for name, values in fields.items() if "sequence" in values and name not in without
+        if "light" in values and name not in without
     ]
+
+
+def _candidate(page_id: str, light: bytes) -> Candidate:
+    sequence, sitting, previous, length = light.decode().split("|")
+    return Candidate(page_id=page_id, sequence=int(sequence), sitting=sitting, previous=previous, length=int(length))
 
 
 def _facts(reply: Sequence[Any] | None) -> tuple[Fact, ...]:

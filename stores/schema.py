@@ -41,6 +41,8 @@ def index_schema(kind: str, *, namespace: Namespace, dimensions: int) -> IndexSc
         {"name": "owner", "type": "numeric"},
         {"name": "text", "type": "text", "attrs": {"no_stem": True}},
         {"name": "sequence", "type": "numeric", "attrs": {"sortable": True}},
+        # What ranking needs of a page, in one value that the engine has at hand without reading the document.
+        {"name": "light", "type": "text", "attrs": {"no_index": True, "sortable": True, "unf": True}},
     ]
     if kind != "window":
         fields += [

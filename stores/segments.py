@@ -133,10 +133,10 @@ class SegmentStore:
         cosines = np.stack([candidate.mean for candidate in candidates]) @ vector
         scores = [
             f_score(
-                similarity=self._embedder.calibrated_similarity(float(cosine)), left_keywords=candidate.keywords,
+                similarity=self._embedder.calibrated_similarity(cosine), left_keywords=candidate.keywords,
                 right_keywords=keywords,
             )
-            for candidate, cosine in zip(candidates, cosines, strict=True)
+            for candidate, cosine in zip(candidates, cosines.tolist(), strict=True)
         ]
         best = int(np.argmax(scores))
         return candidates[best] if scores[best] > threshold else None

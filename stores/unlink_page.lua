@@ -12,7 +12,11 @@ redis.call('ZREM', KEYS[8], ARGV[1])
 -- The chain's meta tells what its pages said; it grows again when the chain goes on.
 redis.call('UNLINK', KEYS[9])
 if previous ~= '' then redis.call('HSET', ARGV[3] .. previous, 'next', '') end
-if following ~= '' then redis.call('HSET', ARGV[2] .. following, 'previous', '') end
+if following ~= '' and redis.call('EXISTS', ARGV[2] .. following) == 1 then
+  local light = string.gsub(redis.call('HGET', ARGV[2] .. following, 'light'), '|%x+|(%d+)$', '||%1')
+  redis.call('HSET', ARGV[2] .. following, 'previous', '', 'light', light)
+  if redis.call('EXISTS', ARGV[4] .. following) == 1 then redis.call('HSET', ARGV[4] .. following, 'light', light) end
+end
 for _, of in ipairs({previous, following}) do
   if of ~= '' and redis.call('EXISTS', ARGV[4] .. of) == 1 then
     local before = redis.call('HGET', ARGV[2] .. of, 'previous') or ''

@@ -3,7 +3,8 @@
 -- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
 -- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
---       page key prefix, place key prefix, window key prefix, sitting gap in seconds, then field/value pairs
+--       page key prefix, place key prefix, window key prefix, sitting gap in seconds, number of content words,
+--       then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
 -- Returns {status, sequence, queue length}; status is new, same, changed or erased.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
@@ -11,14 +12,14 @@ local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10],
 -- A page is also found by its window: the words of the page before it, its own, and those of the page after it.
 local function refresh_window(of)
   if of == '' or redis.call('EXISTS', page_prefix .. of) == 0 then return end
-  local own = redis.call('HMGET', page_prefix .. of, 'previous', 'content', 'owner', 'sequence', 'sitting', 'length')
+  local own = redis.call('HMGET', page_prefix .. of, 'previous', 'content', 'owner', 'sequence', 'light')
   local following = redis.call('HGET', place_prefix .. of, 'next') or ''
   local words = {}
   if own[1] ~= '' then words[1] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
   words[#words + 1] = own[2]
   if following ~= '' then words[#words + 1] = redis.call('HGET', page_prefix .. following, 'content') or '' end
   redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '), 'owner', own[3], 'sequence', own[4],
-    'previous', own[1], 'sitting', own[5], 'length', own[6])
+    'light', own[5])
 end
 
 if ARGV[7] == 'revive' then redis.call('SREM', KEYS[6], id) end
@@ -28,12 +29,13 @@ end
 -- The caller left the vector out because it saw this very text; it has to look again if that is not so any more.
 if ARGV[#ARGV] == '' and redis.call('HGET', KEYS[1], 'digest') ~= ARGV[2] then return {'unread', 0, 0} end
 local fields = {}
-for i = 13, #ARGV do fields[#fields + 1] = ARGV[i] end
+for i = 14, #ARGV do fields[#fields + 1] = ARGV[i] end
 local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous')
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then
-    redis.call('HSET', KEYS[1], 'digest', ARGV[2], unpack(fields))
+    local light = string.gsub(redis.call('HGET', KEYS[1], 'light'), '%d+$', ARGV[13])
+    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, unpack(fields))
     if redis.call('HGET', KEYS[2], 'tier') ~= 'archived' then
       for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
     end
@@ -53,7 +55,7 @@ if previous ~= '' then
   end
 end
 redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
-  'said_at', ARGV[8], unpack(fields))
+  'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[13], unpack(fields))
 redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '')
 refresh_window(previous)
 refresh_window(id)

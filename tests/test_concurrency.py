@@ -87,9 +87,11 @@ def test_fifty_parallel_turns_of_one_thread(open_memory: OpenMemory) -> None:
     together(25, lambda n: tell(memory, "ann", f"turn {n}", f"turn {n + 25}"))
     assert sorted(queries(memory, "ann")) == sorted(f"turn {n}" for n in range(50))
     memory.consolidate.invoke({"user_id": "ann"})
-    assert memory.parts.pages.queue_length(ANN, "talk") == 1
+    left = memory.parts.pages.queue_length(ANN, "talk")
+    # Turns that find the queue full at the same moment may empty it, never overfill it.
+    assert left <= 1
     assert_each_page_in_one_place(memory)
-    assert sum(segment.page_count for segment in memory.parts.segments.active(ANN)) == 49
+    assert sum(segment.page_count for segment in memory.parts.segments.active(ANN)) == 50 - left
 
 
 def test_equal_timestamps_keep_the_order_of_arrival(open_memory: OpenMemory) -> None:
