@@ -72,8 +72,11 @@ class ModelChoice:
         """Return the model; starts the local server if it is a local one.
 
         Args:
-            options: Passed to ``ChatOpenAI``; ``temperature`` is 0 unless given.
+            options: Passed to ``ChatOpenAI``; ``temperature`` is 0 unless given. The bundled model repeats itself for
+                ever unless it is held back, so it gets a frequency penalty and short replies.
         """
+        if self.is_bundled:
+            return local_chat_model(self.weights, **{"frequency_penalty": 0.6, "max_tokens": 160, **options})
         if self.weights is not None:
             return local_chat_model(self.weights, **options)
         return ChatOpenAI(model=self.name, **{"temperature": 0.0, **options})

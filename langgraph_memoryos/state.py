@@ -86,6 +86,7 @@ class Remembered(TypedDict, total=False):
     """What a remember did, for the stream and the state.
 
     Attributes:
+        user_id: Whose memory it was.
         page_id: The page that was written, absent if there was nothing to write.
         status: ``new``, ``same`` (written before), ``changed`` (other reply) or ``erased``.
         queue_length: Pages in the thread's short-term queue after the write.
@@ -98,6 +99,7 @@ class Remembered(TypedDict, total=False):
         usage: Model calls of maintenance, the reply not included.
     """
 
+    user_id: str
     page_id: str
     status: str
     queue_length: int
@@ -151,6 +153,7 @@ class RememberInput(Identified, total=False):
     exchanges: Annotated[
         list[dict[str, Any]], Field(description="Exchanges to import instead of messages."), EphemeralValue,
     ]
+    remembered: Annotated[Remembered, Field(description="The report of the turn before, if the thread has one.")]
 
 
 class RememberOutput(TypedDict, total=False):

@@ -51,11 +51,14 @@ class WritePage:
             convert_to_messages(state.get("messages") or []), thread_id=thread_id,
             said_at=self.clock() if said_at is None else said_at,
         )
-        written = [self.store.write(scope, exchange) for exchange in self._missing(scope, exchanges)]
+        before = (state.get("remembered") or {}).get("user_id", scope.user_id)
+        # A thread that another user was in before holds what is not this user's: nothing of it is caught up.
+        missing = self._missing(scope, exchanges) if before == scope.user_id else exchanges[-1:]
+        written = [self.store.write(scope, exchange) for exchange in missing]
         return WritePageUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
             eviction_rounds=0,
-            remembered=_report(written[-1] if written else None),
+            remembered=_report(scope, written[-1] if written else None),
         )
 
     def _import(self, scope: Scope, exchanges: list[Exchange]) -> WritePageUpdate:
@@ -66,7 +69,7 @@ class WritePage:
                 user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchanges[-1].thread_id, turn_id="",
             ),
             eviction_rounds=0,
-            remembered=_report(written[-1]),
+            remembered=_report(scope, written[-1]),
         )
 
     def _missing(self, scope: Scope, exchanges: list[Exchange]) -> list[Exchange]:
@@ -82,9 +85,10 @@ class WritePage:
         return recent[last_seen + 1 :]
 
 
-def _report(written: PageWritten | None) -> Remembered:
+def _report(scope: Scope, written: PageWritten | None) -> Remembered:
     if written is None:
-        return Remembered(usage=NO_USAGE)
+        return Remembered(user_id=scope.user_id, usage=NO_USAGE)
     return Remembered(
-        page_id=written.page.page_id, status=written.status, queue_length=written.queue_length, usage=NO_USAGE,
+        user_id=scope.user_id, page_id=written.page.page_id, status=written.status, queue_length=written.queue_length,
+        usage=NO_USAGE,
     )

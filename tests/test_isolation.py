@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
 from langgraph_memoryos.errors import IdentityError, RecordNotFoundError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.settings import MemorySettings
-from langgraph_memoryos.state import MemoryContext
+from langgraph_memoryos.state import MemoryContext, MemoryState
 from tests.memory_support import (
     NASTY_CHARACTERS,
     OpenMemory,
@@ -223,3 +225,22 @@ def stored_words(memory: MemoryOS) -> str:
     }
     keys = client.scan_iter(match=f"{memory._namespace.name}:*", count=1000)
     return str([(key, readers[client.type(key)](key)) for key in keys]).lower()
+
+
+def test_users_who_share_a_checkpointed_thread_get_none_of_each_others_pages(memory: MemoryOS) -> None:
+    """An app that forgets to make its thread ids unique: what one user said is never filed under the other."""
+    builder = StateGraph(MemoryState)
+    builder.add_node("recall", memory.recall)
+    builder.add_node("agent", lambda _state: {"messages": [("ai", "ok")]})
+    builder.add_node("remember", memory.remember)
+    builder.add_edge(START, "recall").add_edge("recall", "agent").add_edge("agent", "remember")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    said = (("zoe", "My PIN is 4711."), ("yan", "What is my PIN?"), ("zoe", "again"), ("yan", "hello"))
+    for user, text in said:
+        found = graph.invoke(
+            {"messages": [("user", text)]}, {"configurable": {"thread_id": "shared", "user_id": user}},
+        )["memory"]
+        assert {page["user_id"] for page in (*found["short_term"], *found["mid_term"])} <= {user}
+    for user in ("zoe", "yan"):
+        pages = [item["query"] for item in memory.export(user) if item["kind"] == "page"]
+        assert pages == [text for owner, text in said if owner == user]
