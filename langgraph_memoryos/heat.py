@@ -4,6 +4,8 @@ Heat is a function of time, so it is computed whenever it is read and never stor
 """
 
 import math
+from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 
@@ -38,14 +40,18 @@ def heat(*, visits: int, interactions: int, last_visit_at: float, now: float, we
     return weights.visits * visits + weights.interactions * interactions + weights.recency * freshness
 
 
-def keyword_overlap(left: tuple[str, ...], right: tuple[str, ...]) -> float:
+def keyword_overlap(left: Collection[str], right: Collection[str]) -> float:
     """Return the Jaccard similarity of two keyword sets in [0, 1]; two empty sets share nothing."""
-    first, second = set(left), set(right)
-    union = first | second
-    return len(first & second) / len(union) if union else 0.0
+    first, second = _as_set(left), _as_set(right)
+    shared = len(first & second)
+    return shared / (len(first) + len(second) - shared) if shared else 0.0
 
 
-def f_score(*, similarity: float, left_keywords: tuple[str, ...], right_keywords: tuple[str, ...]) -> float:
+def _as_set(words: Collection[str]) -> AbstractSet[str]:
+    return words if isinstance(words, AbstractSet) else set(words)
+
+
+def f_score(*, similarity: float, left_keywords: Collection[str], right_keywords: Collection[str]) -> float:
     """Return ``cos + Jaccard``, the paper's match of a page (or query) and a segment, in about [-1, 2].
 
     ``similarity`` is the cosine above the embedder's background, so that one threshold fits every embedder.

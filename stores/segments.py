@@ -52,13 +52,13 @@ class _Candidate:
 
     segment_id: str
     mean: np.ndarray
-    keywords: tuple[str, ...]
+    keywords: set[str]
     pages: int
 
     def absorb(self, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
         """Take in a page that joined during this batch, so that the next page sees it."""
         self.mean = (self.mean * self.pages + vector) / (self.pages + 1)
-        self.keywords = tuple(dict.fromkeys(self.keywords + keywords))
+        self.keywords.update(keywords)
         self.pages += 1
 
 
@@ -99,7 +99,7 @@ class SegmentStore:
                 continue
             touched[segment_id] = None
             if chosen is None:
-                chosen = _Candidate(segment_id, np.zeros_like(vector), (), 0)
+                chosen = _Candidate(segment_id, np.zeros_like(vector), set(), 0)
                 candidates.append(chosen)
             chosen.absorb(vector, place.keywords)
         return tuple(touched)
@@ -111,18 +111,14 @@ class SegmentStore:
         return [np.frombuffer(raw, dtype=np.float32) if raw else None for raw in pipeline.execute()]
 
     def _candidates(self, keys: Keys) -> list[_Candidate]:
-        known: Any = self._client.zrange(keys.segments, 0, -1)
-        pipeline = self._client.pipeline(transaction=False)
-        for raw in known:
-            pipeline.hmget(keys.segment(raw.decode()), ["json", "vector", "cohesion"])
-            pipeline.zcard(keys.segment_pages(raw.decode()))
-        replies = pipeline.execute() if known else []
+        rows = scripts.run(
+            self._client, "active_segments", keys=[keys.segments], args=[keys.segment(""), keys.segment_pages("")])
         return [
             _Candidate(
-                raw.decode(), np.frombuffer(vector, dtype=np.float32) * float(cohesion or 1),
-                tuple(json.loads(content)["keywords"]), count,
+                name.decode(), np.frombuffer(vector, dtype=np.float32) * float(cohesion or 1),
+                set(json.loads(content)["keywords"]), count,
             )
-            for raw, (content, vector, cohesion), count in zip(known, replies[::2], replies[1::2], strict=True) if content
+            for name, content, vector, cohesion, count in rows
         ]
 
     def _choose(
@@ -130,11 +126,12 @@ class SegmentStore:
     ) -> _Candidate | None:
         if not candidates:
             return None
+        words = set(keywords)
         cosines = np.stack([candidate.mean for candidate in candidates]) @ vector
         scores = [
             f_score(
                 similarity=self._embedder.calibrated_similarity(cosine), left_keywords=candidate.keywords,
-                right_keywords=keywords,
+                right_keywords=words,
             )
             for candidate, cosine in zip(candidates, cosines.tolist(), strict=True)
         ]
