@@ -14,6 +14,7 @@ from langgraph_memoryos.conversations import load
 
 SLICES = Path(__file__).parent.parent / "benchmarks" / "slices"
 FLOORS = {"english": {5: 0.79, 10: 0.88}, "chinese": {5: 0.79, 10: 0.86}}
+LANGUAGES_APART_AT_MOST = 0.05
 
 
 @pytest.fixture(scope="module")
