@@ -1,5 +1,6 @@
 """What each store promises: order, atomicity, round trips, errors, and that doing it twice changes nothing."""
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -170,8 +171,21 @@ class TestPages:
     def test_round_trips(self, memory: MemoryOS) -> None:
         pages = memory.parts.pages
         with round_trips(memory) as sent:
-            pages.write(ANN, exchange("hello"))
+            pages.write(ANN, dataclasses.replace(exchange("hello"), user_name="Ann", agent_name="Juniper"))
         assert len(sent) == 2
+
+    def test_speakers_names_are_written_with_the_page(self, memory: MemoryOS) -> None:
+        def names() -> set[bytes]:
+            return set(memory.connection.client.smembers(memory._namespace.keys(ANN).names))
+
+        said = dataclasses.replace(exchange("hello"), user_name="Ann", reply="")
+        memory.parts.pages.write(ANN, said)
+        assert names() == {b"ann"}
+        memory.parts.pages.write(ANN, dataclasses.replace(said, reply="Hi.", agent_name="Juniper Two"))
+        assert names() == {b"ann", b"junip", b"two"}
+
+    def test_round_trips_of_reads(self, memory: MemoryOS) -> None:
+        pages = memory.parts.pages
         with round_trips(memory) as sent:
             pages.queue(ANN, "talk")
             pages.get(ANN, ["a", "b", "c"])
