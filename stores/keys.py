@@ -164,6 +164,11 @@ class Keys:
         return self._key("heat", self.agent)
 
     @property
+    def visiting_turns(self) -> str:
+        """List: ids of the newest turns whose visits were counted, so that a repeated step counts none twice."""
+        return self._key("turns", self.agent)
+
+    @property
     def undigested(self) -> str:
         """Hash: page id to segment id for mid-term pages no persona update has seen."""
         return self._key("undigested", self.agent)

@@ -18,6 +18,7 @@ from langgraph_memoryos.stores.pages import get_pages_command, parse_page
 from langgraph_memoryos.text import index_text
 
 _VECTOR_PAGES = 64
+_TURNS_KEPT = 256
 _COUNTERS = {"visits": "visits", "interactions": "interactions", "visited": "last_visit_at"}
 
 
@@ -270,13 +271,22 @@ class SegmentStore:
             for names in listed
         ]
 
-    def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float) -> None:
-        """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip."""
+    def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float, turn_id: str = "") -> None:
+        """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip.
+
+        Args:
+            scope: Whose segments.
+            segment_ids: Which were visited.
+            now: When, in seconds since the epoch.
+            turn_id: The visiting turn; the same one again (among the agent's last 256 with this user) changes nothing.
+                Empty: counted in any case.
+        """
         if not segment_ids:
             return
         keys = self._namespace.keys(scope)
         scripts.run(
-            self._client, "record_visits", keys=[keys.segments, keys.heat], args=[now, *dict.fromkeys(segment_ids)],
+            self._client, "record_visits", keys=[keys.segments, keys.heat, keys.visiting_turns],
+            args=[now, turn_id, _TURNS_KEPT, *dict.fromkeys(segment_ids)],
         )
 
     def archive(self, scope: Scope, segments: Sequence[Segment]) -> tuple[str, ...]:
