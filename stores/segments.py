@@ -85,12 +85,12 @@ class SegmentStore:
         process placed meanwhile, or that were erased, are skipped.
 
         Returns:
-            The segments that got a page, in order of first touch.
+            The segment of each page that was moved, in order; one that got several pages stands there as often.
         """
         keys = self._namespace.keys(scope)
         vectors = self._vectors([keys.page(page.page_id) for page in pages])
         candidates = self._candidates(keys)
-        touched: dict[str, None] = {}
+        joined: list[str] = []
         for page, place, vector in zip(pages, placed, vectors, strict=True):
             if vector is None:
                 continue
@@ -98,12 +98,12 @@ class SegmentStore:
             segment_id = chosen.segment_id if chosen else ids.segment_id(page.page_id)
             if self._move(keys, page, place, segment_id=segment_id, vector=vector, now=now) != b"assigned":
                 continue
-            touched[segment_id] = None
+            joined.append(segment_id)
             if chosen is None:
                 chosen = _Candidate(segment_id, np.zeros_like(vector), set(), 0)
                 candidates.append(chosen)
             chosen.absorb(vector, place.keywords)
-        return tuple(touched)
+        return tuple(joined)
 
     def _vectors(self, names: Sequence[str]) -> list[np.ndarray | None]:
         pipeline = self._client.pipeline(transaction=False)

@@ -213,8 +213,13 @@ class TestSegments:
         assert memory.parts.pages.queue(ANN, "talk") == ()
         again = memory.parts.segments.assign(ANN, [page], [placed(page)], threshold=-1.0, now=START)
         assert again == ()
-        assert members(memory, ANN) == {moved.segment_id: [page.page_id]}
-        assert memory.parts.segments.active(ANN)[0].interactions == 1
+        both = write(memory, "beta", "gamma")
+        joined = memory.parts.segments.assign(
+            ANN, [page, *(one.page for one in both)], [placed(page), *(placed(one.page) for one in both)], threshold=-1.0,
+            now=START)
+        assert joined == (moved.segment_id,) * 2
+        assert members(memory, ANN) == {moved.segment_id: [page.page_id, *(one.page.page_id for one in both)]}
+        assert memory.parts.segments.active(ANN)[0].interactions == 3
 
     def test_similar_pages_share_a_segment_and_others_do_not(self, memory: MemoryOS) -> None:
         pages = settle(
