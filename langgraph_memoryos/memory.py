@@ -39,7 +39,7 @@ from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.stores.personas import PersonaStore
 from langgraph_memoryos.stores.recall import RecallRequest, RecallStore
 from langgraph_memoryos.stores.schema import setup
-from langgraph_memoryos.stores.segments import SegmentStore, SegmentText
+from langgraph_memoryos.stores.segments import SegmentStore
 
 GraphName = Literal["recall", "remember", "chat", "consolidate"]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -307,8 +307,7 @@ class MemoryOS:
                 segment=dataclasses.replace(segment, title="", summary="", keywords=()),
                 pages=parts.segments.newest_pages(owner, segment.segment_id, limit=parts.settings.refresh_pages),
             )
-            summaries = without_model(DeterministicAnalyst().summarise_segments([given]))
-            parts.segments.refresh(owner, [SegmentText.from_json(summary.to_json()) for summary in summaries])
+            parts.segments.refresh(owner, without_model(DeterministicAnalyst().summarise_segments([given])))
         return erased
 
     def _scope(self, user_id: str | int, agent_id: str | int | None) -> Scope:

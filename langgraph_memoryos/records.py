@@ -137,6 +137,16 @@ class Segment(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SegmentSummary(Record):
+    """Title, summary and keywords that a segment takes after pages joined."""
+
+    segment_id: str
+    title: str
+    summary: str
+    keywords: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fact(Record):
     """One statement in long-term memory, with provenance and validity; superseded, never overwritten.
 

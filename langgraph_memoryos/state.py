@@ -40,7 +40,7 @@ class ScopeState(TypedDict):
 
 
 class Usage(TypedDict):
-    """Model calls and tokens of one stretch of a turn, counted by the library itself."""
+    """Model calls and tokens, counted by the library itself; tokens are 0 where a model does not report them."""
 
     model_calls: int
     input_tokens: int
@@ -129,7 +129,14 @@ class RecallInput(Identified, total=False):
 class RecallOutput(TypedDict, total=False):
     """Output of ``recall``."""
 
-    memory: RecalledMemory
+    memory: Memory
+
+
+class RetrieveInput(TypedDict):
+    """What the three stages of a recall read: who asks what."""
+
+    scope: ScopeState
+    query: str
 
 
 class RecallState(RecallInput, RecallOutput, total=False):

@@ -10,7 +10,7 @@ from redis import Redis
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.heat import f_score
-from langgraph_memoryos.records import Page, Record, Scope, Segment
+from langgraph_memoryos.records import Page, Record, Scope, Segment, SegmentSummary
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
@@ -29,16 +29,6 @@ class PlacedPage(Record):
     page_id: str
     chain_id: str
     chain_meta: str
-    keywords: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SegmentText(Record):
-    """Title, summary and keywords that replace those of a segment."""
-
-    segment_id: str
-    title: str
-    summary: str
     keywords: tuple[str, ...]
 
 
@@ -230,7 +220,7 @@ class SegmentStore:
             found[page.segment_id] = (*found.get(page.segment_id, ()), page)
         return found
 
-    def refresh(self, scope: Scope, texts: Sequence[SegmentText]) -> None:
+    def refresh(self, scope: Scope, texts: Sequence[SegmentSummary]) -> None:
         """Replace title, summary and keywords, and make the vector anew from the pages (newest 64).
 
         A segment that was erased meanwhile is skipped.

@@ -17,10 +17,10 @@ from langgraph_memoryos.analysts import DeterministicAnalyst
 from langgraph_memoryos.errors import EmbedderMismatchError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.nodes.record_visits import RecordVisits
-from langgraph_memoryos.records import Fact, Trait
+from langgraph_memoryos.records import Fact, SegmentSummary, Trait
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import ScopeState
-from langgraph_memoryos.stores.segments import PlacedPage, SegmentText
+from langgraph_memoryos.stores.segments import PlacedPage
 from langgraph_memoryos.traits import DIMENSIONS
 from tests.memory_support import (
     DAY,
@@ -227,7 +227,7 @@ class TestSegments:
         wanted = store.active(ANN)[1].segment_id
         for segment in store.active(ANN):
             words = ("violet", "harbour") if segment.segment_id == wanted else ("other",)
-            store.refresh(ANN, [SegmentText(segment_id=segment.segment_id, title="", summary="", keywords=words)])
+            store.refresh(ANN, [SegmentSummary(segment_id=segment.segment_id, title="", summary="", keywords=words)])
         (found,) = recall(memory, "violet harbour", thread="talk")["mid_term"]
         assert found["segment_id"] == wanted
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from langgraph_memoryos.errors import EmbedderMismatchError, RecordNotFoundError
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.records import Fact, Page, ProfileField, Trait
+from langgraph_memoryos.records import Fact, Page, ProfileField, SegmentSummary, Trait
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.stores.pages import PageWritten
 from langgraph_memoryos.stores.recall import RecallRequest
 from langgraph_memoryos.stores.schema import failed_documents
-from langgraph_memoryos.stores.segments import PlacedPage, SegmentText
+from langgraph_memoryos.stores.segments import PlacedPage
 from tests.memory_support import START, HashEmbeddings, OpenMemory, exchange, exported, members, owner
 
 pytest_plugins = ["tests.memory_fixtures"]
@@ -312,8 +312,8 @@ class TestSegments:
         store = memory.parts.segments
         segment = store.active(ANN)[0]
         assert store.stale(ANN, limit=5) == (segment.segment_id,)
-        text = SegmentText(segment_id=segment.segment_id, title="T", summary="S", keywords=("k",))
-        store.refresh(ANN, [text, SegmentText(segment_id="gone", title="x", summary="", keywords=())])
+        text = SegmentSummary(segment_id=segment.segment_id, title="T", summary="S", keywords=("k",))
+        store.refresh(ANN, [text, SegmentSummary(segment_id="gone", title="x", summary="", keywords=())])
         found = store.active(ANN)
         assert [(each.title, each.summary, each.keywords) for each in found] == [("T", "S", ("k",))]
         assert store.stale(ANN, limit=5) == ()

@@ -54,7 +54,7 @@ def test_every_key_a_step_reads_or_writes_is_a_channel(chatting: MemoryOS, name:
         assert any(schema.__name__.endswith("Update") for schema in schemas), step
         for schema in schemas:
             assert set(get_type_hints(schema)) <= declared, f"{step}: {schema.__name__}"
-        inputs = [schema for schema in schemas if schema.__name__.endswith("Input")]
+        inputs = [each for each in vars(module).values() if is_typeddict(each) and each.__name__.endswith("Input")]
         assert builder.nodes[step].input_schema in {*inputs, *(base for base in (builder.input_schema,))}, step
         seen.add(step)
     assert seen == set(builder.nodes) - WITHOUT_A_FILE

@@ -10,11 +10,10 @@ from langgraph_memoryos.analysts.protocol import (
     PageAnalysis,
     ProfileDraft,
     SegmentPages,
-    SegmentSummary,
     Thinking,
 )
 from langgraph_memoryos.analysts.statements import stated_facts, stated_name
-from langgraph_memoryos.records import Chain, Page
+from langgraph_memoryos.records import Chain, Page, SegmentSummary
 from langgraph_memoryos.text import keywords, query_tokens
 from langgraph_memoryos.traits import UserProfileName
 
