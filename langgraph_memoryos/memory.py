@@ -231,7 +231,7 @@ class MemoryOS:
         for segment in (*parts.segments.active(scope), *parts.segments.archived(scope)):
             yield {"kind": "segment"} | segment.to_json()
         for collection in COLLECTIONS:
-            for fact in (*parts.facts.past(scope, collection), *parts.facts.current(scope, collection)):  # type: ignore[arg-type]
+            for fact in (*parts.facts.past(scope, collection), *parts.facts.current(scope, collection)):
                 yield {"kind": "fact"} | fact.to_json()
         owner = scope.to_json()
         persona = parts.personas.get(scope)

@@ -139,7 +139,7 @@ class _Reply:
 
     def add(self, chunk: BaseMessageChunk | BaseMessage) -> None:
         """Take in the next piece."""
-        self._chunk = chunk if self._chunk is None else self._chunk + chunk  # type: ignore[assignment,operator]
+        self._chunk = chunk if self._chunk is None else self._chunk + chunk  # type: ignore[assignment]
 
     @property
     def message(self) -> BaseMessage | None:
