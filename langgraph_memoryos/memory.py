@@ -30,6 +30,7 @@ from langgraph_memoryos.local_models import choose_chat_model, default_embedding
 from langgraph_memoryos.records import Exchange, ProfileField, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import Remembered
+from langgraph_memoryos.stores.append_only import rewrite_log
 from langgraph_memoryos.stores.connection import RedisConnection, open_redis
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.erase import COLLECTIONS, Erased, Eraser
@@ -280,7 +281,8 @@ class MemoryOS:
         """Destroy one page, one fact, one thread, or, with none of these named, everything of a user.
 
         What only rests on erased pages goes with them (facts, persona entries, chain texts), and summaries of segments
-        are made anew from the pages they still have. Checkpoints belong to your checkpointer: delete those there.
+        are made anew from the pages they still have. Checkpoints belong to your checkpointer: delete those there. An
+        embedded server writes its files anew, so that the text is gone from the disk as well.
 
         Raises:
             RecordNotFoundError: there is no such page or fact.
@@ -290,12 +292,15 @@ class MemoryOS:
             raise ValueError("Name one page, one fact or one thread to forget, or none of them for the whole user.")
         scope = self._scope(user_id, agent_id)
         if fact_id is not None:
-            return self._eraser.fact(scope, fact_id)
-        if page_id is not None:
-            return self._resummarised(scope, self._eraser.page(scope, page_id))
-        if thread_id is not None:
-            return self._resummarised(scope, self._eraser.thread(scope, readable_id(thread_id, what="thread_id")))
-        return self._eraser.user(scope.user_id)
+            erased = self._eraser.fact(scope, fact_id)
+        elif page_id is not None:
+            erased = self._resummarised(scope, self._eraser.page(scope, page_id))
+        elif thread_id is not None:
+            erased = self._resummarised(scope, self._eraser.thread(scope, readable_id(thread_id, what="thread_id")))
+        else:
+            erased = self._eraser.user(scope.user_id)
+        rewrite_log(self._connection)
+        return erased
 
     def _resummarised(self, scope: Scope, erased: Erased) -> Erased:
         """Make the summaries of touched segments anew; the deterministic analyst cannot fail half-way."""
