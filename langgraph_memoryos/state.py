@@ -126,6 +126,10 @@ class RecallInput(Identified, total=False):
     messages: TransientMessages
 
 
+Memory = Annotated[RecalledMemory, Field(description="What recall found for this turn; its text is for the prompt.")]
+RememberedReport = Annotated[Remembered, Field(description="What remember stored after this turn, and what it cost.")]
+
+
 class RecallOutput(TypedDict, total=False):
     """Output of ``recall``."""
 
@@ -166,7 +170,7 @@ class RememberInput(Identified, total=False):
 class RememberOutput(TypedDict, total=False):
     """Output of ``remember``."""
 
-    remembered: Remembered
+    remembered: RememberedReport
 
 
 class MaintenanceState(TypedDict, total=False):
@@ -234,22 +238,16 @@ class ChatInput(Identified, total=False):
 
 
 class ChatState(ChatInput, total=False):
-    """Channels of ``chat``.
+    """Channels of ``chat``."""
 
-    Attributes:
-        memory: What was recalled for this turn.
-        remembered: What was stored after it.
-        reply_usage: Model calls and tokens of the reply.
-    """
-
-    memory: RecalledMemory
-    remembered: Remembered
-    reply_usage: Usage
+    memory: Memory
+    remembered: RememberedReport
+    reply_usage: Annotated[Usage, Field(description="Model calls and tokens of the reply.")]
 
 
 class MemoryState(TypedDict, total=False):
     """State for your own graph: the conversation, and the two keys that ``recall`` and ``remember`` fill."""
 
     messages: Messages
-    memory: RecalledMemory
-    remembered: Remembered
+    memory: Memory
+    remembered: RememberedReport

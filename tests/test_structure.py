@@ -85,6 +85,7 @@ def test_schemas_have_forms(chatting: MemoryOS, name: GraphName) -> None:
     graph = getattr(chatting, name)
     for schema in (graph.get_input_jsonschema(), graph.get_output_jsonschema(), graph.get_context_jsonschema()):
         assert schema["properties"]
+        assert [name for name, field in schema["properties"].items() if not field.get("description")] == []
     assert "user_id" in graph.get_context_jsonschema()["properties"]
     assert graph.get_input_jsonschema()["properties"]["user_id"]["description"]
 
