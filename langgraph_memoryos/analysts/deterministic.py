@@ -98,7 +98,7 @@ def extract_segment(given: SegmentPages) -> SegmentSummary:
     words = extraction.frequent_keywords(given.segment.keywords, given.pages)
     return SegmentSummary(
         segment_id=given.segment.segment_id,
-        title=extraction.title_from(words),
+        title=extraction.title_from(given.segment.summary, given.pages, words),
         summary=extraction.extend_summary(
             given.segment.summary, given.pages, max_tokens=extraction.SUMMARY_TOKENS
         ),
