@@ -35,7 +35,7 @@ test-servers: setup ## Run the tests that use Redis on the genuine Redis Stack 7
 		LANGGRAPH_MEMORYOS_TEST_SERVER=$$server $(BIN)/pytest -q tests/test_stores_contract.py tests/test_queries.py tests/test_connection.py $(ARGS); \
 	done
 
-lint: $(READY) ## Check style and the direction of imports
+lint: $(READY) typecheck ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 

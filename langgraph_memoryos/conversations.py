@@ -165,7 +165,9 @@ def _from_messages(messages: Sequence[Document], sample_id: str, undated_at: flo
     times = _filled([turn.said_at for turn in turns], undated_at)
     dated = [replace(turn, said_at=said_at) for turn, said_at in zip(turns, times, strict=True)]
     exchanges = group_turns(dated, thread_id=sample_id, said_at=undated_at)
-    return _conversation(sample_id, exchanges, [])
+    with_time = {turn.turn_id for turn in turns if turn.said_at is not None}
+    undated = sum(with_time.isdisjoint(exchange.source_ids) for exchange in exchanges)
+    return _conversation(sample_id, exchanges, [], undated=undated)
 
 
 def _turn(message: Document, position: int) -> Turn | None:
@@ -216,7 +218,8 @@ def _from_own_lines(lines: list[Document], sample_id: str, undated_at: float) ->
     if not spoken:
         raise lines[0].error('this question is about no exchange; give it the "conversation" it belongs to')
     places: dict[str, str] = {}
-    times = _filled([line.time("at") for line in spoken], undated_at)
+    stated = [line.time("at") for line in spoken]
+    times = _filled(stated, undated_at)
     exchanges = [
         _exchange(line, position, said_at, sample_id)
         for position, (line, said_at) in enumerate(zip(spoken, times, strict=True))
@@ -224,7 +227,8 @@ def _from_own_lines(lines: list[Document], sample_id: str, undated_at: float) ->
     for line, exchange in zip(spoken, exchanges, strict=True):
         _claim(places, exchange.source_ids[0], line)
     asked = [line for line in lines if "question" in line.fields()]
-    return _conversation(sample_id, exchanges, [_question(line, places) for line in asked])
+    questions = [_question(line, places) for line in asked]
+    return _conversation(sample_id, exchanges, questions, undated=stated.count(None))
 
 
 def _exchange(line: Document, position: int, said_at: float, sample_id: str) -> Exchange:
@@ -279,7 +283,7 @@ def _filled(times: Sequence[float | None], undated_at: float) -> list[float]:
 
 
 def _conversation(
-    sample_id: str, exchanges: Sequence[Exchange], questions: Sequence[Question]
+    sample_id: str, exchanges: Sequence[Exchange], questions: Sequence[Question], *, undated: int
 ) -> Conversation:
     """Name the speakers of the whole conversation after the first exchange that names them."""
     user = next((exchange.user_name for exchange in exchanges if exchange.user_name), "")
@@ -294,4 +298,5 @@ def _conversation(
         agent_name=agent,
         exchanges=tuple(named),
         questions=tuple(questions),
+        undated=undated,
     )

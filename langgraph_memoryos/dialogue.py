@@ -73,6 +73,7 @@ class Conversation:
         agent_name: Display name of the agent, or empty.
         exchanges: The exchanges of all sessions; ``thread_id`` tells the sessions apart.
         questions: Questions that come with the file; they are not part of the dialogue.
+        undated: How many of the exchanges have no time of their own in the file.
     """
 
     sample_id: str
@@ -80,6 +81,7 @@ class Conversation:
     agent_name: str
     exchanges: tuple[Exchange, ...]
     questions: tuple[Question, ...] = ()
+    undated: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

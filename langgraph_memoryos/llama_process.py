@@ -38,6 +38,7 @@ def _started(order: dict[str, Any]) -> tuple[dict[str, str], Any]:
 def _parameters(xllamacpp: Any, order: dict[str, Any]) -> Any:
     parameters = xllamacpp.CommonParams()
     parameters.model.path = order["weights"]
+    parameters.model_alias = {order["name"]}  # replies would name the path of the weights
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0  # any free port
     parameters.api_keys = [order["api_key"]]

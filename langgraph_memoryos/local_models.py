@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import openai
 from langchain_core.embeddings import Embeddings
-from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+from langchain_core.language_models import BaseChatModel
 
 from langgraph_memoryos.errors import ModelUnavailableError
 from langgraph_memoryos.local_embeddings import (
@@ -22,7 +21,7 @@ from langgraph_memoryos.local_embeddings import (
     UniversalSentenceEncoderEmbeddings,
     bundled_embeddings,
 )
-from langgraph_memoryos.local_server import LocalServer, local_server, stop_local_servers
+from langgraph_memoryos.local_server import local_server, stop_local_servers
 
 __all__ = [
     "DEFAULT_OPENAI_EMBEDDING_MODEL",
@@ -68,7 +67,7 @@ class ModelChoice:
     weights: Path | None
     is_bundled: bool
 
-    def build(self, **options: Any) -> ChatOpenAI:
+    def build(self, **options: Any) -> BaseChatModel:
         """Return the model; starts the local server if it is a local one.
 
         Args:
@@ -79,7 +78,9 @@ class ModelChoice:
             return local_chat_model(self.weights, **{"frequency_penalty": 0.6, "max_tokens": 160, **options})
         if self.weights is not None:
             return local_chat_model(self.weights, **options)
-        return ChatOpenAI(model=self.name, **{"temperature": 0.0, **options})
+        from langgraph_memoryos.openai_clients import chat_client  # noqa: PLC0415 - slow to import
+
+        return chat_client(model=self.name, **{"temperature": 0.0, **options})
 
 
 def choose_chat_model(environment: Mapping[str, str] | None = None) -> ModelChoice:
@@ -107,7 +108,7 @@ def choose_chat_model(environment: Mapping[str, str] | None = None) -> ModelChoi
     return ModelChoice(name=bundled.stem, weights=bundled, is_bundled=True)
 
 
-def default_chat_model(**options: Any) -> ChatOpenAI:
+def default_chat_model(**options: Any) -> BaseChatModel:
     """Return the model of :func:`choose_chat_model`, ready to use.
 
     Args:
@@ -134,7 +135,7 @@ def local_chat_model(
     max_tokens: int = 512,
     temperature: float = 0.0,
     **options: Any,
-) -> ChatOpenAI:
+) -> BaseChatModel:
     """Return a chat model that runs on this machine, behind llama.cpp's OpenAI-compatible server.
 
     It is a plain ``ChatOpenAI``: streaming and ``with_structured_output(method="json_schema")`` work (a
@@ -163,7 +164,9 @@ def local_chat_model(
         "use_responses_api": False,
     }
     settings |= {"model": weights.stem, "max_tokens": max_tokens, "temperature": temperature}
-    return ChatOpenAI(**{**settings, **_connection(server), **options})
+    from langgraph_memoryos.openai_clients import local_chat_client  # noqa: PLC0415 - slow to import
+
+    return local_chat_client(server, **{**settings, **options})
 
 
 def default_embeddings(environment: Mapping[str, str] | None = None) -> Embeddings:
@@ -181,9 +184,9 @@ def default_embeddings(environment: Mapping[str, str] | None = None) -> Embeddin
     if not model and _is_openai(environment):
         model = DEFAULT_OPENAI_EMBEDDING_MODEL
     if environment.get("OPENAI_API_KEY") and model:
-        # The length check would count tokens with tiktoken, which downloads, and would send token ids, which
-        # other servers do not understand. The store's embedder keeps texts below the limit.
-        return OpenAIEmbeddings(model=model, check_embedding_ctx_length=False)
+        from langgraph_memoryos.openai_clients import embeddings_client  # noqa: PLC0415 - slow to import
+
+        return embeddings_client(model)
     return bundled_embeddings()
 
 
@@ -214,17 +217,3 @@ def _is_openai(environment: Mapping[str, str]) -> bool:
     host = urlsplit(base_url).hostname or ""
     return not base_url or host == "api.openai.com" or host.endswith(".api.openai.com")
 
-
-def _connection(server: LocalServer) -> dict[str, Any]:
-    """Address and clients for a server on this machine.
-
-    Proxies of the environment are not asked. Every request has its own connection: a kept one would be shared
-    by forked children, and tied to the event loop that made it.
-    """
-    return {
-        "base_url": f"{server.address}/v1",
-        "api_key": server.api_key,
-        "default_headers": {"Connection": "close"},
-        "http_client": openai.DefaultHttpxClient(trust_env=False),
-        "http_async_client": openai.DefaultAsyncHttpxClient(trust_env=False),
-    }

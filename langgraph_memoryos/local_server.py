@@ -128,7 +128,9 @@ def _checked_weights(weights: Path) -> Path:
 def _start(weights: Path, context_tokens: int) -> LocalServer:
     api_key = secrets.token_urlsafe(24)
     process = _spawned()
-    order = {"weights": str(weights), "context_tokens": context_tokens, "api_key": api_key}
+    order = {
+        "weights": str(weights), "name": weights.stem, "context_tokens": context_tokens, "api_key": api_key,
+    }
     answer = _answer(process, order)
     if "address" not in answer:
         _close_pipes(process)

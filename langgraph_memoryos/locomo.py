@@ -38,16 +38,21 @@ def read_sample(sample: Document, *, sample_id: str, undated_at: float) -> Conve
     dialogue = sample.within("conversation")
     user, agent = dialogue.text("speaker_a"), dialogue.text("speaker_b")
     exchanges: list[Exchange] = []
+    undated = 0
     for number, session in _sessions(dialogue):
         turns = [_turn(turn, number, order, (user, agent)) for order, turn in enumerate(session, start=1)]
-        undated_at = _session_time(dialogue, number, undated_at)
-        exchanges += group_turns(_with_unique_ids(turns), thread_id=f"session_{number}", said_at=undated_at)
+        stated = _session_time(dialogue, number)
+        undated_at = undated_at if stated is None else stated
+        said = group_turns(_with_unique_ids(turns), thread_id=f"session_{number}", said_at=undated_at)
+        undated += len(said) if stated is None else 0
+        exchanges += said
     return Conversation(
         sample_id=sample.name("sample_id") or sample_id,
         user_name=user,
         agent_name=agent,
         exchanges=tuple(exchanges),
         questions=tuple(_question(item) for item in _questions(sample)),
+        undated=undated,
     )
 
 
@@ -82,16 +87,15 @@ def _with_unique_ids(turns: list[Turn]) -> Iterator[Turn]:
         yield Turn(speaker=turn.speaker, text=turn.text, turn_id=turn_id, name=turn.name)
 
 
-def _session_time(dialogue: Document, number: int, before: float) -> float:
-    """Return the session's time; a session without one takes that of the session before."""
+def _session_time(dialogue: Document, number: int) -> float | None:
+    """Return the time that the file states for a session, if it does."""
     key = f"session_{number}_date_time"
     stated = dialogue.text(key, "")
     if not stated.strip():
-        return before
+        return None
     found = _SESSION_TIME.fullmatch(stated.strip())
     if not found:
-        moment = dialogue.time(key)
-        return before if moment is None else moment
+        return dialogue.time(key)
     hour, minute, half, day, month, year = found.groups()
     try:
         clock = int(hour) % 12 + (12 if half.lower() == "p" else 0)

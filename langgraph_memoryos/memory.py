@@ -30,6 +30,7 @@ from langgraph_memoryos.local_models import choose_chat_model, default_embedding
 from langgraph_memoryos.records import Exchange, ProfileField, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import Remembered
+from langgraph_memoryos.stores.append_only import rewrite_log
 from langgraph_memoryos.stores.connection import RedisConnection, open_redis
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.erase import COLLECTIONS, Erased, Eraser
@@ -39,7 +40,7 @@ from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.stores.personas import PersonaStore
 from langgraph_memoryos.stores.recall import RecallRequest, RecallStore
 from langgraph_memoryos.stores.schema import setup
-from langgraph_memoryos.stores.segments import SegmentStore, SegmentText
+from langgraph_memoryos.stores.segments import SegmentStore
 
 GraphName = Literal["recall", "remember", "chat", "consolidate"]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
@@ -231,7 +232,7 @@ class MemoryOS:
         for segment in (*parts.segments.active(scope), *parts.segments.archived(scope)):
             yield {"kind": "segment"} | segment.to_json()
         for collection in COLLECTIONS:
-            for fact in (*parts.facts.past(scope, collection), *parts.facts.current(scope, collection)):  # type: ignore[arg-type]
+            for fact in (*parts.facts.past(scope, collection), *parts.facts.current(scope, collection)):
                 yield {"kind": "fact"} | fact.to_json()
         owner = scope.to_json()
         persona = parts.personas.get(scope)
@@ -280,7 +281,8 @@ class MemoryOS:
         """Destroy one page, one fact, one thread, or, with none of these named, everything of a user.
 
         What only rests on erased pages goes with them (facts, persona entries, chain texts), and summaries of segments
-        are made anew from the pages they still have. Checkpoints belong to your checkpointer: delete those there.
+        are made anew from the pages they still have. Checkpoints belong to your checkpointer: delete those there. An
+        embedded server writes its files anew, so that the text is gone from the disk as well.
 
         Raises:
             RecordNotFoundError: there is no such page or fact.
@@ -290,12 +292,15 @@ class MemoryOS:
             raise ValueError("Name one page, one fact or one thread to forget, or none of them for the whole user.")
         scope = self._scope(user_id, agent_id)
         if fact_id is not None:
-            return self._eraser.fact(scope, fact_id)
-        if page_id is not None:
-            return self._resummarised(scope, self._eraser.page(scope, page_id))
-        if thread_id is not None:
-            return self._resummarised(scope, self._eraser.thread(scope, readable_id(thread_id, what="thread_id")))
-        return self._eraser.user(scope.user_id)
+            erased = self._eraser.fact(scope, fact_id)
+        elif page_id is not None:
+            erased = self._resummarised(scope, self._eraser.page(scope, page_id))
+        elif thread_id is not None:
+            erased = self._resummarised(scope, self._eraser.thread(scope, readable_id(thread_id, what="thread_id")))
+        else:
+            erased = self._eraser.user(scope.user_id)
+        rewrite_log(self._connection)
+        return erased
 
     def _resummarised(self, scope: Scope, erased: Erased) -> Erased:
         """Make the summaries of touched segments anew; the deterministic analyst cannot fail half-way."""
@@ -307,8 +312,7 @@ class MemoryOS:
                 segment=dataclasses.replace(segment, title="", summary="", keywords=()),
                 pages=parts.segments.newest_pages(owner, segment.segment_id, limit=parts.settings.refresh_pages),
             )
-            summaries = without_model(DeterministicAnalyst().summarise_segments([given]))
-            parts.segments.refresh(owner, [SegmentText.from_json(summary.to_json()) for summary in summaries])
+            parts.segments.refresh(owner, without_model(DeterministicAnalyst().summarise_segments([given])))
         return erased
 
     def _scope(self, user_id: str | int, agent_id: str | int | None) -> Scope:

@@ -110,11 +110,27 @@ class Chain(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Segment(Record):
-    """Pages of one topic in mid-term memory (paper, section 3.1.2).
+class Counters(Record):
+    """What makes the heat of a segment.
 
     Attributes:
         segment_id: Deterministic id made of the first page's id.
+        visits: ``n_visit``, how often a recall used one of its pages.
+        interactions: ``l_interaction``, pages that joined since the last promotion: those no persona update has seen.
+        last_visit_at: Seconds since the epoch of the last visit (creation counts as one).
+    """
+
+    segment_id: str
+    visits: int = 0
+    interactions: int = 0
+    last_visit_at: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment(Counters):
+    """Pages of one topic in mid-term memory (paper, section 3.1.2).
+
+    Attributes:
         title: A few words.
         summary: Made from the pages, refreshed whenever pages join.
         keywords: The most frequent keywords of its pages.
@@ -122,12 +138,8 @@ class Segment(Record):
         created_at: Dialogue time of its first page.
         updated_at: Dialogue time of its newest page.
         archived: True once evicted: out of mid-term search, still in recall storage.
-        visits: ``n_visit``, how often a recall used one of its pages.
-        interactions: ``l_interaction``, pages that joined since the last promotion: those no persona update has seen.
-        last_visit_at: Seconds since the epoch of the last visit (creation counts as one).
     """
 
-    segment_id: str
     user_id: str
     agent_id: str
     title: str = ""
@@ -137,19 +149,16 @@ class Segment(Record):
     created_at: float = 0.0
     updated_at: float = 0.0
     archived: bool = False
-    visits: int = 0
-    interactions: int = 0
-    last_visit_at: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counters:
-    """What makes a segment's heat, without its texts; attributes as in :class:`Segment`."""
+class SegmentSummary(Record):
+    """Title, summary and keywords that a segment takes after pages joined."""
 
     segment_id: str
-    visits: int
-    interactions: int
-    last_visit_at: float
+    title: str
+    summary: str
+    keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

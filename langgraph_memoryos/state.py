@@ -40,7 +40,7 @@ class ScopeState(TypedDict):
 
 
 class Usage(TypedDict):
-    """Model calls and tokens of one stretch of a turn, counted by the library itself."""
+    """Model calls and tokens, counted by the library itself; tokens are 0 where a model does not report them."""
 
     model_calls: int
     input_tokens: int
@@ -126,10 +126,21 @@ class RecallInput(Identified, total=False):
     messages: TransientMessages
 
 
+Memory = Annotated[RecalledMemory, Field(description="What recall found for this turn; its text is for the prompt.")]
+RememberedReport = Annotated[Remembered, Field(description="What remember stored after this turn, and what it cost.")]
+
+
 class RecallOutput(TypedDict, total=False):
     """Output of ``recall``."""
 
-    memory: RecalledMemory
+    memory: Memory
+
+
+class RetrieveInput(TypedDict):
+    """What the three stages of a recall read: who asks what."""
+
+    scope: ScopeState
+    query: str
 
 
 class RecallState(RecallInput, RecallOutput, total=False):
@@ -159,7 +170,7 @@ class RememberInput(Identified, total=False):
 class RememberOutput(TypedDict, total=False):
     """Output of ``remember``."""
 
-    remembered: Remembered
+    remembered: RememberedReport
 
 
 class MaintenanceState(TypedDict, total=False):
@@ -227,22 +238,16 @@ class ChatInput(Identified, total=False):
 
 
 class ChatState(ChatInput, total=False):
-    """Channels of ``chat``.
+    """Channels of ``chat``."""
 
-    Attributes:
-        memory: What was recalled for this turn.
-        remembered: What was stored after it.
-        reply_usage: Model calls and tokens of the reply.
-    """
-
-    memory: RecalledMemory
-    remembered: Remembered
-    reply_usage: Usage
+    memory: Memory
+    remembered: RememberedReport
+    reply_usage: Annotated[Usage, Field(description="Model calls and tokens of the reply.")]
 
 
 class MemoryState(TypedDict, total=False):
     """State for your own graph: the conversation, and the two keys that ``recall`` and ``remember`` fill."""
 
     messages: Messages
-    memory: RecalledMemory
-    remembered: Remembered
+    memory: Memory
+    remembered: RememberedReport

@@ -48,7 +48,7 @@ class AssignSegments:
         pages = [Page.from_json(page) for page in state["overflow"]]
         analyses = [PageAnalysis.from_json(analysis) for analysis in state["analyses"]]
         placed = place_in_chains(pages, analyses, previous_chain=(state.get("previous") or {}).get("chain_id", ""))
-        touched = self.store.assign(scope, pages, placed, threshold=self.threshold, now=self.clock())
+        joined = self.store.assign(scope, pages, placed, threshold=self.threshold, now=self.clock())
         stale = self.store.stale(scope, limit=self.max_summaries)
         before = state["remembered"]
         return AssignSegmentsUpdate(
@@ -57,11 +57,11 @@ class AssignSegments:
                     page.to_json()
                     for page in self.store.newest_pages(scope, segment.segment_id, limit=self.refresh_pages)
                 ]}
-                for segment in self.store.get(scope, tuple(dict.fromkeys((*touched, *stale)))[: self.max_summaries])
+                for segment in self.store.get(scope, tuple(dict.fromkeys((*joined, *stale)))[: self.max_summaries])
             ],
             remembered=Remembered(**before | {
-                "moved_pages": before.get("moved_pages", 0) + len(pages),
-                "touched_segments": list(dict.fromkeys([*before.get("touched_segments", []), *touched])),
+                "moved_pages": before.get("moved_pages", 0) + len(joined),
+                "touched_segments": list(dict.fromkeys([*before.get("touched_segments", []), *joined])),
             }),
         )
 

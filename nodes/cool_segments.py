@@ -44,10 +44,10 @@ class CoolSegments:
         self.store.cool(scope, digested)
         gone = self._archive(scope, tuple(digested)) if self.archive else ()
         before = state["remembered"]
-        return CoolSegmentsUpdate(hot=[], remembered=Remembered(**before | {
-            "digested_segments": list(dict.fromkeys([*before.get("digested_segments", []), *digested])),
-            "archived_segments": [*before.get("archived_segments", []), *gone],
-        }))
+        return CoolSegmentsUpdate(hot=[], remembered=before | Remembered(
+            digested_segments=list(dict.fromkeys([*before.get("digested_segments", []), *digested])),
+            archived_segments=[*before.get("archived_segments", []), *gone],
+        ))
 
     def _archive(self, scope: Scope, segment_ids: tuple[str, ...]) -> tuple[str, ...]:
         return self.store.archive(scope, self.store.get(scope, segment_ids))

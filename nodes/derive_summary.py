@@ -8,8 +8,8 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langgraph_memoryos.analysts.deterministic import extract_segment
-from langgraph_memoryos.analysts.protocol import PageAnalysis, SegmentPages, SegmentSummary
-from langgraph_memoryos.records import Page, Segment
+from langgraph_memoryos.analysts.protocol import PageAnalysis, SegmentPages
+from langgraph_memoryos.records import Page, Segment, SegmentSummary
 from langgraph_memoryos.state import Remembered, added_usage
 from langgraph_memoryos.text_size import clip
 from langgraph_memoryos.virtual_digest import digest, joined_summary

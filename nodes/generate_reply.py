@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.dialogue import exchanges_from_messages
+from langgraph_memoryos.dialogue import exchanges_from_messages, message_text
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.prompts.generate_reply import system_prompt
 from langgraph_memoryos.state import ChatInput, Messages, RecalledMemory, Usage
@@ -38,10 +38,11 @@ def prompt_messages(
     """Return the whole prompt of a turn, bounded whatever the length of the conversation.
 
     System text with mid- and long-term memory, then the short-term pages as messages, then the messages since the
-    last reply.
+    last reply. System messages that begin the conversation or came since the last reply join the system text, since
+    many models take only one system message.
 
     Args:
-        messages: The conversation; only what follows the last reply is used.
+        messages: The conversation; apart from its system messages, only what follows the last reply is used.
         memory: What ``recall`` gave.
         system: The agent's own instructions.
     """
@@ -54,9 +55,22 @@ def prompt_messages(
     for page in pages:
         recent += [HumanMessage(page["query"])] if page["query"] else []
         recent += [AIMessage(page["reply"])] if page["reply"] else []
+    instructions = "\n\n".join(dict.fromkeys([system, *_instructions(messages)]))
     return [
-        SystemMessage(system_prompt(memory["text"], instructions=system)), *recent,
-        *(message for message in asked if message.id not in answered),
+        SystemMessage(system_prompt(memory["text"], instructions=instructions)), *recent,
+        *(message for message in asked if message.type != "system" and message.id not in answered),
+    ]
+
+
+def _instructions(messages: Sequence[BaseMessage]) -> list[str]:
+    """Return the texts of the system messages that begin the conversation, and of those since the last reply."""
+    kinds = [message.type for message in messages]
+    begins = next((position for position, kind in enumerate(kinds) if kind != "system"), len(kinds))
+    asked = max((position for position, kind in enumerate(kinds) if kind == "human"), default=len(kinds))
+    replied = max((position for position in range(asked) if kinds[position] == "ai"), default=-1)
+    return [
+        message_text(message) for position, message in enumerate(messages)
+        if message.type == "system" and not begins <= position <= replied
     ]
 
 
@@ -139,7 +153,7 @@ class _Reply:
 
     def add(self, chunk: BaseMessageChunk | BaseMessage) -> None:
         """Take in the next piece."""
-        self._chunk = chunk if self._chunk is None else self._chunk + chunk  # type: ignore[assignment,operator]
+        self._chunk = chunk if self._chunk is None else self._chunk + chunk  # type: ignore[assignment]
 
     @property
     def message(self) -> BaseMessage | None:

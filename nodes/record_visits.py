@@ -23,7 +23,10 @@ class RecordVisitsUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class RecordVisits:
-    """Add one visit, now, to each segment that gave a returned page (paper, section 3.3: N_visit and R_recency)."""
+    """Add one visit, now, to each segment that gave a returned page (paper, section 3.3: N_visit and R_recency).
+
+    A turn's visits count once, also when its run dies before the checkpoint of this step and is resumed.
+    """
 
     store: SegmentStore
     clock: Callable[[], float]
@@ -31,5 +34,7 @@ class RecordVisits:
     def __call__(self, state: RecordVisitsInput) -> RecordVisitsUpdate:
         """Record and change nothing."""
         segments = dict.fromkeys(segment for page in state["memory"]["mid_term"] if (segment := page["segment_id"]))
-        self.store.record_visits(Scope.from_json(state["scope"]), tuple(segments), now=self.clock())
+        scope = state["scope"]
+        self.store.record_visits(
+            Scope.from_json(scope), tuple(segments), now=self.clock(), turn_id=scope["turn_id"])
         return RecordVisitsUpdate()

@@ -5,9 +5,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.records import Scope
+from langgraph_memoryos.records import Scope, SegmentSummary
 from langgraph_memoryos.state import ScopeState
-from langgraph_memoryos.stores.segments import SegmentStore, SegmentText
+from langgraph_memoryos.stores.segments import SegmentStore
 
 
 class RefreshSegmentsInput(TypedDict):
@@ -31,6 +31,6 @@ class RefreshSegments:
 
     def __call__(self, state: RefreshSegmentsInput) -> RefreshSegmentsUpdate:
         """Write and return nothing left to write."""
-        texts = [SegmentText.from_json(summary) for summary in state["summaries"]]
+        texts = [SegmentSummary.from_json(summary) for summary in state["summaries"]]
         self.store.refresh(Scope.from_json(state["scope"]), texts)
         return RefreshSegmentsUpdate(summaries=[])

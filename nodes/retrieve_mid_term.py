@@ -5,15 +5,8 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.state import ScopeState
+from langgraph_memoryos.state import RetrieveInput
 from langgraph_memoryos.stores.recall import RecallRequest, RecallStore
-
-
-class RetrieveInput(TypedDict):
-    """Who asks what."""
-
-    scope: ScopeState
-    query: str
 
 
 class RetrieveMidTermUpdate(TypedDict):

@@ -37,6 +37,6 @@ def has_queue(state: ConsolidateState) -> bool:
     return bool(state.get("queue"))
 
 
-def nothing(_state: ConsolidateState) -> dict[str, Any]:
+def nothing(state: ConsolidateState) -> dict[str, Any]:  # noqa: ARG001 - LangGraph passes it by this name
     """Change nothing: the place where a queue is done and the next is chosen."""
     return {}

@@ -34,12 +34,12 @@ def thinking_step(
     def run(state: State, config: RunnableConfig) -> Update:
         with _telling_calls() as asked:
             update, usage = think(_counted(begin(state), asked), model, config)
-        return update | _succeeded(state, Usage(**usage))
+        return update | _succeeded(state, usage)
 
     async def arun(state: State, config: RunnableConfig) -> Update:
         with _telling_calls() as asked:
             update, usage = await athink(_counted(begin(state), asked), model, config)
-        return update | _succeeded(state, Usage(**usage))
+        return update | _succeeded(state, usage)
 
     def give_up(state: State) -> Update:
         error: BaseException = state["exception"]

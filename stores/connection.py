@@ -178,7 +178,7 @@ def describe_server(connection: RedisConnection) -> ServerDescription:
 def _open_url(url: str, max_connections: int) -> RedisConnection:
     address = redact_url(url)
     try:
-        options = parse_url(url)  # type: ignore[no-untyped-call]
+        options = parse_url(url)
     except ValueError:
         raise RedisUnavailableError(
             f"{address} is not a Redis URL; write redis://, rediss:// or unix://, special characters escaped."
@@ -228,7 +228,7 @@ def _connect(
 
 def _client(settings: dict[str, Any], retry: Retry) -> redis.Redis:
     forced = {"protocol": 2, "decode_responses": False, "retry": retry}
-    pool = BlockingConnectionPool(**{**settings, **forced})  # type: ignore[no-untyped-call]
+    pool = BlockingConnectionPool(**{**settings, **forced})
     return redis.Redis(connection_pool=pool)
 
 
@@ -261,7 +261,7 @@ def _check(probe: redis.Redis, address: str) -> None:
 
 def _require_search(client: redis.Redis, address: str) -> None:
     try:
-        client.execute_command("FT._LIST")  # type: ignore[no-untyped-call]
+        client.execute_command("FT._LIST")
     except redis.exceptions.NoPermissionError:
         pass  # denied, hence known: an ACL refuses only commands that exist
     except redis.ResponseError as error:

@@ -8,14 +8,14 @@ from typing import Any
 from redis import Redis
 
 from langgraph_memoryos.errors import RecordNotFoundError
-from langgraph_memoryos.records import Page, Scope
+from langgraph_memoryos.records import Collection, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.facts import FactStore
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import PageStore
 
 _BATCH = 500
-COLLECTIONS = ("user_knowledge", "agent_traits", "archival")
+COLLECTIONS: tuple[Collection, ...] = ("user_knowledge", "agent_traits", "archival")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ class Eraser:
     def _erase_facts(self, scope: Scope, keys: Keys, erased: set[str]) -> int:
         gone = 0
         for collection in COLLECTIONS:
-            for fact in (*self._facts.current(scope, collection), *self._facts.past(scope, collection)):  # type: ignore[arg-type]
+            for fact in (*self._facts.current(scope, collection), *self._facts.past(scope, collection)):
                 left = [page_id for page_id in fact.source_page_ids if page_id not in erased]
                 if len(left) == len(fact.source_page_ids):
                     continue

@@ -168,6 +168,11 @@ class Keys:
         return self._key("heat", self.agent)
 
     @property
+    def visiting_turns(self) -> str:
+        """List: ids of the newest turns whose visits were counted, so that a repeated step counts none twice."""
+        return self._key("turns", self.agent)
+
+    @property
     def stale(self) -> str:
         """Set: ids of segments whose summary does not tell of all their pages yet."""
         return self._key("stale", self.agent)

@@ -222,10 +222,10 @@ class Migration:
         self._client.hset(self._namespace.meta, "origin", json.dumps(origin))
 
     def _drop_indexes(self) -> None:
-        present: Any = self._client.execute_command("FT._LIST")  # type: ignore[no-untyped-call]
+        present: Any = self._client.execute_command("FT._LIST")
         mine = {self._namespace.index(kind).encode() for kind in KINDS}
         for name in mine & set(present):
-            self._client.execute_command("FT.DROPINDEX", name)  # type: ignore[no-untyped-call]
+            self._client.execute_command("FT.DROPINDEX", name)
 
     def _wait_until_indexed(self) -> None:
         """Wait for Redis to index in the background what it found."""
@@ -234,7 +234,7 @@ class Migration:
             time.sleep(0.05)
 
     def _is_indexing(self, kind: str) -> bool:
-        reply: Any = self._client.execute_command(  # type: ignore[no-untyped-call]
+        reply: Any = self._client.execute_command(
             "FT.INFO",
             self._namespace.index(kind),
         )

@@ -121,15 +121,14 @@ class PageStore:
         status, sequence, length = scripts.run(
             self._client, "write_page",
             keys=[keys.page(page.page_id), keys.place(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence,
-                  keys.erased, keys.threads, keys.agents, keys.heads],
+                  keys.erased, keys.threads, keys.agents, keys.heads, keys.names],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
-                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, len(words), *fields],
+                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, len(words),
+                  json.dumps(tokens(f"{page.user_name} {page.agent_name}")), *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
-        if status == b"new" and (names := tokens(f"{page.user_name} {page.agent_name}")):
-            self._client.sadd(keys.names, *names)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 

@@ -47,7 +47,7 @@ class RecallRequest:
     turn_id: str
 
     @classmethod
-    def of(cls, scope: Mapping[str, str], query: str) -> "RecallRequest":
+    def of(cls, scope: Mapping[str, Any], query: str) -> "RecallRequest":
         """Build a request from a graph's scope (``user_id``, ``agent_id``, ``thread_id``, ``turn_id``)."""
         return cls(
             scope=Scope(user_id=scope["user_id"], agent_id=scope["agent_id"]), thread_id=scope["thread_id"],

@@ -10,7 +10,7 @@ from redis import Redis
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.heat import f_score
-from langgraph_memoryos.records import Counters, Page, Record, Scope, Segment
+from langgraph_memoryos.records import Counters, Page, Record, Scope, Segment, SegmentSummary
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
@@ -18,6 +18,7 @@ from langgraph_memoryos.stores.pages import get_pages_command, parse_page
 from langgraph_memoryos.text import index_text
 
 _VECTOR_PAGES = 64
+_TURNS_KEPT = 256
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,16 +28,6 @@ class PlacedPage(Record):
     page_id: str
     chain_id: str
     chain_meta: str
-    keywords: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SegmentText(Record):
-    """Title, summary and keywords that replace those of a segment."""
-
-    segment_id: str
-    title: str
-    summary: str
     keywords: tuple[str, ...]
 
 
@@ -83,12 +74,12 @@ class SegmentStore:
         process placed meanwhile, or that were erased, are skipped.
 
         Returns:
-            The segments that got a page, in order of first touch.
+            The segment of each page that was moved, in order; one that got several pages stands there as often.
         """
         keys = self._namespace.keys(scope)
         vectors = self._vectors([keys.page(page.page_id) for page in pages])
         candidates = self._candidates(keys)
-        touched: dict[str, None] = {}
+        joined: list[str] = []
         for page, place, vector in zip(pages, placed, vectors, strict=True):
             if vector is None:
                 continue
@@ -96,12 +87,12 @@ class SegmentStore:
             segment_id = chosen.segment_id if chosen else ids.segment_id(page.page_id)
             if self._move(keys, page, place, segment_id=segment_id, vector=vector, now=now) != b"assigned":
                 continue
-            touched[segment_id] = None
+            joined.append(segment_id)
             if chosen is None:
                 chosen = _Candidate(segment_id, np.zeros_like(vector), set(), 0)
                 candidates.append(chosen)
             chosen.absorb(vector, place.keywords)
-        return tuple(touched)
+        return tuple(joined)
 
     def _vectors(self, names: Sequence[str]) -> list[np.ndarray | None]:
         pipeline = self._client.pipeline(transaction=False)
@@ -218,7 +209,7 @@ class SegmentStore:
             found[page.segment_id] = (*found.get(page.segment_id, ()), page)
         return found
 
-    def refresh(self, scope: Scope, texts: Sequence[SegmentText]) -> None:
+    def refresh(self, scope: Scope, texts: Sequence[SegmentSummary]) -> None:
         """Replace title, summary and keywords, and make the vector anew from the pages (newest 64).
 
         A segment that was erased meanwhile is skipped.
@@ -259,13 +250,22 @@ class SegmentStore:
             for names in listed
         ]
 
-    def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float) -> None:
-        """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip."""
+    def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float, turn_id: str = "") -> None:
+        """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip.
+
+        Args:
+            scope: Whose segments.
+            segment_ids: Which were visited.
+            now: When, in seconds since the epoch.
+            turn_id: The visiting turn; the same one again (among the agent's last 256 with this user) changes nothing.
+                Empty: counted in any case.
+        """
         if not segment_ids:
             return
         keys = self._namespace.keys(scope)
         scripts.run(
-            self._client, "record_visits", keys=[keys.segments, keys.heat], args=[now, *dict.fromkeys(segment_ids)],
+            self._client, "record_visits", keys=[keys.segments, keys.heat, keys.visiting_turns],
+            args=[now, turn_id, _TURNS_KEPT, *dict.fromkeys(segment_ids)],
         )
 
     def archive(self, scope: Scope, segments: Sequence[Counters]) -> tuple[str, ...]:

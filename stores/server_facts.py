@@ -59,7 +59,7 @@ def readable_version(version: int | None) -> str:
 def _permitted(client: redis.Redis, *command: str) -> Any:
     """Run a command that an ACL or an older server may refuse; then None."""
     try:
-        return client.execute_command(*command)  # type: ignore[no-untyped-call]
+        return client.execute_command(*command)
     except redis.ResponseError:
         return None
 

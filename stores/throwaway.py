@@ -67,8 +67,8 @@ def _drop(redis_url: str, namespace: Namespace) -> None:
     """Delete the namespace's indexes and keys."""
     with open_redis(redis_url) as connection:
         client: Redis = connection.client
-        present: Any = client.execute_command("FT._LIST")  # type: ignore[no-untyped-call]
+        present: Any = client.execute_command("FT._LIST")
         for name in {namespace.index(kind) for kind in KINDS} & {raw.decode() for raw in present}:
-            client.execute_command("FT.DROPINDEX", name)  # type: ignore[no-untyped-call]
+            client.execute_command("FT.DROPINDEX", name)
         for key in list(client.scan_iter(match=f"{namespace.name}:*", count=1000)):
             client.unlink(key)

@@ -1,10 +1,10 @@
 -- Append a page once. The same page again changes nothing; with other text it takes the newer one in place.
 -- The searched document is written once and its place in memory is kept beside it: any change of a searched document,
 -- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
--- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads
+-- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
 --       page key prefix, place key prefix, window key prefix, sitting gap in seconds, number of content words,
---       then field/value pairs
+--       speakers' names as a JSON list of words, then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
 -- Returns {status, sequence, queue length}; status is new, same, changed or erased.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
@@ -29,7 +29,8 @@ end
 -- The caller left the vector out because it saw this very text; it has to look again if that is not so any more.
 if ARGV[#ARGV] == '' and redis.call('HGET', KEYS[1], 'digest') ~= ARGV[2] then return {'unread', 0, 0} end
 local fields = {}
-for i = 14, #ARGV do fields[#fields + 1] = ARGV[i] end
+for i = 15, #ARGV do fields[#fields + 1] = ARGV[i] end
+for _, name in ipairs(cjson.decode(ARGV[14])) do redis.call('SADD', KEYS[10], name) end
 local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous')
 if known[1] then
   local status = 'same'

@@ -229,7 +229,7 @@ def test_summaries_that_echo_the_instructions_fall_back_to_what_was_said():
     model = ScriptedModel(replies=[json.dumps({"segments": [echo]})])
     summary = think(ModelAnalyst().summarise_segments([segment(*PAGES)]), model)[0][0]
     assert "Biscuit" in summary.summary
-    assert "biscuit" in summary.title
+    assert summary.title == "I adopted a puppy called Biscuit in Boston"
 
 
 def test_a_chain_goes_on_from_the_page_before():
@@ -458,7 +458,27 @@ def test_summaries_grow_from_the_summary_so_far():
     summary = without_model(DeterministicAnalyst().summarise_segments([before]))[0]
     assert summary.summary == "Anna adopted Biscuit. Biscuit learned to sit."
     assert summary.keywords[:2] == ("biscuit", "puppy")
-    assert summary.title.startswith("biscuit")
+    assert summary.title == "Anna adopted Biscuit"
+
+
+def titled(*said, summary=""):
+    given = segment(*(page(number, text, "Noted.") for number, text in enumerate(said, 1)), summary=summary)
+    return without_model(DeterministicAnalyst().summarise_segments([given]))[0].title
+
+
+def test_titles_are_whole_clauses_in_any_script():
+    assert titled("对了，我家里有只橘猫，叫年糕。", "橘猫最近总掉毛！") == "我家里有只橘猫"
+    assert titled("Well, I adopted a puppy (Biscuit): what next?", "The puppy sleeps.") == "I adopted a puppy"
+    assert titled("Ну, моя собака болеет.") == (
+        "моя собака болеет")
+    assert titled("It costs 1,000 kroner today.") == "It costs 1,000 kroner today"
+
+
+def test_titles_without_a_telling_clause_are_keywords():
+    assert titled("Tea?") == "tea, noted"
+    assert titled("word " * 500).startswith("word")
+    assert len(titled("word " * 500)) < 80
+    assert titled("二十三、六月、八月。") != ""
 
 
 @pytest.mark.parametrize(

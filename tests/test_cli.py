@@ -17,13 +17,18 @@ from typer.testing import CliRunner
 
 from langgraph_memoryos import MemoryOS
 from langgraph_memoryos.analysts import DeterministicAnalyst
-from langgraph_memoryos.cli import app
+from langgraph_memoryos.cli import app, application
+from langgraph_memoryos.cli import doctor as doctor_module
 from langgraph_memoryos.cli.failures import plain_sentence
 from langgraph_memoryos.cli.output import one_line, printable
+from langgraph_memoryos.cli.recorded import RecordedClock
+from langgraph_memoryos.cli.sessions import show_sessions
 from langgraph_memoryos.cli.streaming import remembered_line
+from langgraph_memoryos.conversations import load
 from langgraph_memoryos.errors import MemoryOSError, ModelUnavailableError
 from langgraph_memoryos.state import NO_USAGE
 
+pytest_plugins = ["tests.memory_fixtures"]
 SAMPLES = Path(__file__).parent / "samples"
 LOCOMO = SAMPLES / "locomo.json"
 COMMANDS = (
@@ -98,7 +103,7 @@ def test_every_command_has_help(command):
 
 
 def test_all_commands_are_tested_for_help():
-    assert sorted(command.callback.__name__ for command in app.registered_commands) == sorted(COMMANDS)
+    assert sorted(application.COMMANDS) == sorted(COMMANDS)
 
 
 def test_version():
@@ -167,6 +172,42 @@ def test_remembered_line():
 
 
 # Replay and export
+
+
+def test_the_help_of_replay_shows_a_line_and_says_what_undated_ones_get():
+    told = CliRunner().invoke(app, ["replay", "--help"], terminal_width=200).stdout
+    assert '{"user": "I moved to Aarhus.", "assistant": "How is it?",' in told
+    assert "the time of the replay" in " ".join(told.split())
+
+
+def test_replay_counts_what_had_no_date(run, run_json, tmp_path):
+    recording = tmp_path / "talk.jsonl"
+    lines = [{"user": f"I planted tree {number}.", "assistant": "Good."} for number in range(3)]
+    lines[1]["at"] = "2026-05-01T18:00:00Z"
+    recording.write_text("\n".join(map(json.dumps, lines)))
+    assert "undated      2 of 3 exchanges" in run("replay", recording, "-u", "a", "--no-model").stdout
+    assert run_json("replay", recording, "-u", "a", "--no-model")["undated"] == 2
+    dated = run("replay", LOCOMO, "--sample", "tiny-2", "--no-model")
+    assert "undated" not in dated.stdout
+
+
+def test_an_unknown_user_is_told_as_such(run, run_json):
+    sentence = "Nothing is known about user nobody.\n"
+    for arguments in (["inspect"], ["export"], ["ask", "Where?", "--no-model"]):
+        result = run(*arguments, "-u", "nobody")
+        assert (result.stdout, result.stderr) == ("", sentence), arguments
+    for arguments in (["inspect"], ["ask", "Where?", "--no-model"]):
+        result = run(*arguments, "-u", "nobody", "--json")
+        assert json.loads(result.stdout)["user_id" if arguments == ["inspect"] else "user"] == "nobody"
+        assert result.stderr == sentence
+
+
+def test_a_user_with_a_profile_alone_is_known(run, redis_url, redis_prefix):
+    with MemoryOS.open_sync(redis_url, namespace=redis_prefix, analyst=DeterministicAnalyst()) as memory:
+        memory.set_profile("ada", {"name": "Ada"})
+    shown = run("inspect", "-u", "ada")
+    assert "name = Ada" in shown.stdout
+    assert shown.stderr == run("ask", "Who?", "-u", "ada", "--no-model").stderr == ""
 
 
 def test_replay_keeps_every_turn_and_is_idempotent(run, run_json):
@@ -247,16 +288,20 @@ def test_ask_never_shows_another_users_text(run, run_json, tmp_path):
         assert all(page["user_id"] == other for page in json.loads(found)["evidence"]), other
     elsewhere = run("ask", question, "--user", "alice", "--agent", "other", "--no-model")
     assert "Nothing is remembered" in elsewhere.stdout
+    assert elsewhere.stderr == ""
 
 
 def test_ask_shows_evidence_with_its_parts(run):
     run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
     result = run("ask", "What did Ada plant?", "--user", "tiny-1", "--no-model", "--explain")
-    assert "2023-05-08 13:56" in result.stdout
+    assert re.search(r"2023-05-08 13:56  thread session_1  relevance \d\.\d\d = semantic ", result.stdout)
     assert "I planted a quince tree." in result.stdout
     assert "semantic" in result.stdout
     assert result.stderr == ""
     assert ESCAPE not in result.stdout
+    plain = run("ask", "What did Ada plant?", "--user", "tiny-1", "--no-model").stdout
+    assert re.search(r"relevance \d\.\d\d\n", plain)
+    assert "semantic" not in plain
 
 
 @pytest.mark.parametrize("question", ["", " ", "?!", "is it a", "@user:{*}", "word " * 2000])
@@ -368,6 +413,17 @@ def test_doctor(run, run_json):
     assert "every document is indexed" in run("doctor").stdout
 
 
+def test_doctor_says_what_to_do_about_searches_that_lose_results(monkeypatch):
+    def search(on_timeout):
+        return doctor_module._search({"search": "2.10.5", "search_on_timeout": on_timeout})
+
+    losing = search("return")
+    assert losing.status == "warn"
+    assert "FT.CONFIG SET ON_TIMEOUT FAIL" in losing.advice
+    assert search("fail").status == search("unknown").status == "ok"
+    assert "fail" not in search("fail").found
+
+
 def test_doctor_goes_on_without_redis():
     result = CliRunner().invoke(app, ["doctor", "--redis-url", "redis://:hunter2@127.0.0.1:1", "--json"])
     assert result.exit_code == 1
@@ -423,18 +479,32 @@ def program(*arguments, **options):
     )  # fmt: skip
 
 
-def test_the_demo_runs_and_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_the_demo_tells_a_line_per_session_and_leaves_nothing_behind(tmp_path, monkeypatch):
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.setenv(name, str(tmp_path))
-    result = program("demo", "--no-reply")
+    result = program("demo")
     assert result.returncode == 0, result.stderr.decode()
     told = result.stdout.decode()
-    assert told.count("write_page") == 81
-    assert "promote_hot_segments" in told
+    assert "write_page" not in told
+    assert len(re.findall(r"^session_\d+ +2025-\d\d-\d\d \d\d:\d\d  \d+ turns, ", told, re.MULTILINE)) == 13
     assert re.search(r"All evidence was recalled for (\d+) of 12 questions", told)
     assert re.search(r"All evidence was recalled for [4-7] of 7 questions", told)
+    assert told.count("\nmissed ") <= told.count("not recalled:")
+    assert told.count("need a chat model: set OPENAI_API_KEY") == 2
+    assert "Left out: the small bundled model" in told
+    assert len(told.splitlines()) < 120
     assert ESCAPE not in told
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_verbose_demo_names_every_step(open_memory, capsys):
+    (conversation,) = load(LOCOMO, "tiny-1")
+    clock = RecordedClock()
+    show_sessions(open_memory(clock=clock), conversation, clock, verbose=True)
+    told = capsys.readouterr().out
+    for step in ("recall: assemble_memory", "agent: agent", "remember: write_page"):
+        assert told.count(f"    {step}\n") == len(conversation.exchanges), step
+    assert "    consolidate: promote_hot_segments\n" in told
 
 
 def test_an_error_in_a_real_process_is_one_line(tmp_path):

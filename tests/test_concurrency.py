@@ -191,3 +191,5 @@ def test_visits_of_many_recalls_are_all_counted(open_memory: OpenMemory) -> None
     together(12, lambda _: memory.recall.invoke(ask))
     (segment,) = memory.parts.segments.active(ANN)
     assert segment.visits == 12
+    keys = memory._namespace.keys(ANN)
+    assert memory.connection.client.llen(keys.visiting_turns) == 12

@@ -56,6 +56,19 @@ def refused(text):
     return message
 
 
+def test_exchanges_without_a_time_of_their_own_are_counted():
+    def undated(value):
+        (conversation,) = read(value)
+        return conversation.undated
+
+    assert undated("\n".join([line(), line(user="b", at="2023-05-08"), line(user="c")])) == 2
+    assert undated(chat(("user", "a"), ("assistant", "b"), at="2023-05-08")) == 0
+    assert undated(chat(("user", "a"), ("assistant", "b"), ("user", "c"))) == 2
+    turns = [{"speaker": name, "dia_id": f"D1:{name}", "text": "hello"} for name in ("Ada", "Bo")]
+    dated = {"session_1": turns, "session_1_date_time": "1:56 pm on 8 May, 2023", "session_2": turns}
+    assert undated([{"sample_id": "s", "conversation": {"speaker_a": "Ada", "speaker_b": "Bo"} | dated}]) == 1
+
+
 # Grouping
 
 

@@ -102,6 +102,21 @@ def test_killed_client_resumes_from_the_checkpoint(
     assert_nothing_lost_nothing_doubled(client, FIRST, SECOND, THIRD)
 
 
+def test_visits_of_a_killed_and_resumed_turn_count_once(
+    client: MemoryOS, redis_url: str, redis_prefix: str,
+) -> None:
+    graph = client.builder("chat").compile(checkpointer=client.checkpointer())
+    config = run_of("ann", redis_prefix)
+    for text in (FIRST, SECOND):
+        graph.invoke(asked(text, text), config)
+    before = sum(segment.visits for segment in client.parts.segments.active(ANN))
+    die(redis_url, redis_prefix, THIRD, "record_visits", after=True)
+    visited = sum(segment.visits for segment in client.parts.segments.active(ANN))
+    assert visited > before
+    graph.invoke(None, config)
+    assert sum(segment.visits for segment in client.parts.segments.active(ANN)) == visited
+
+
 @pytest.mark.parametrize("step", LATER_STEPS)
 def test_next_turn_catches_up_with_a_killed_client(
     client: MemoryOS, redis_url: str, redis_prefix: str, step: str,

@@ -261,6 +261,8 @@ def test_reply_and_token_count(chat):
     assert isinstance(chat, ChatOpenAI)
     assert reply.text.strip()
     assert 0 < reply.usage_metadata["output_tokens"] <= 24
+    assert "/" not in reply.response_metadata["model_name"]
+    assert reply.response_metadata["model_name"] == chat.model_name
 
 
 @pytest.mark.model

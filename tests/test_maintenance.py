@@ -16,9 +16,11 @@ from pydantic import BaseModel
 from langgraph_memoryos.analysts import DeterministicAnalyst
 from langgraph_memoryos.errors import EmbedderMismatchError
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.records import Fact, Trait
+from langgraph_memoryos.nodes.record_visits import RecordVisits
+from langgraph_memoryos.records import Fact, SegmentSummary, Trait
 from langgraph_memoryos.settings import MemorySettings
-from langgraph_memoryos.stores.segments import PlacedPage, SegmentText
+from langgraph_memoryos.state import ScopeState
+from langgraph_memoryos.stores.segments import PlacedPage
 from langgraph_memoryos.traits import DIMENSIONS
 from tests.memory_support import (
     DAY,
@@ -97,6 +99,24 @@ class TestHeat:
         assert by_size[grown[0]].visits == 0
         (report,) = tell(apart, "ann", "something new")
         assert report["archived_segments"] == [visited.segment_id]
+
+    def test_a_step_that_runs_again_counts_no_visit_twice(self, open_memory: OpenMemory, clock: Clock) -> None:
+        """The run died after the step and before its checkpoint, and is resumed."""
+        memory = open_memory(settings=numbers(**TOGETHER, **NEVER_HOT))
+        (segment,) = settle(memory, "hello")
+        step = RecordVisits(store=memory.parts.segments, clock=clock)
+        recalled: Any = {"mid_term": [{"segment_id": segment}]}
+
+        def visited(turn_id: str) -> int:
+            scope = ScopeState(**ANN.to_json(), thread_id="talk", turn_id=turn_id)
+            step({"scope": scope, "memory": recalled})
+            return memory.parts.segments.active(ANN)[0].visits
+
+        before = memory.parts.segments.active(ANN)[0].visits
+        assert [visited(turn) - before for turn in ("one", "one", "two", "one", "two")] == [1, 1, 2, 2, 2]
+        for number in range(300):
+            visited(f"turn {number}")
+        assert memory.connection.client.llen(memory._namespace.keys(ANN).visiting_turns) == 256
 
     @pytest.mark.parametrize("waited", [0.0, 1.5 * 1e7])
     def test_recency_has_the_papers_time_constant_and_is_computed_when_read(
@@ -207,7 +227,7 @@ class TestSegments:
         wanted = store.active(ANN)[1].segment_id
         for segment in store.active(ANN):
             words = ("violet", "harbour") if segment.segment_id == wanted else ("other",)
-            store.refresh(ANN, [SegmentText(segment_id=segment.segment_id, title="", summary="", keywords=words)])
+            store.refresh(ANN, [SegmentSummary(segment_id=segment.segment_id, title="", summary="", keywords=words)])
         (found,) = recall(memory, "violet harbour", thread="talk")["mid_term"]
         assert found["segment_id"] == wanted
 

@@ -125,6 +125,24 @@ def test_system_messages_are_no_dialogue(memory: MemoryOS) -> None:
     assert said(memory) == [("Hi", "Arr.")]
 
 
+def test_system_messages_of_the_conversation_reach_the_model_in_one(memory: MemoryOS) -> None:
+    """Many models take one system message only; those of earlier turns are over, but for the first."""
+    call = AIMessage("", id="c", tool_calls=[{"name": "look", "args": {}, "id": "1"}])
+    turn = [
+        SystemMessage("You are a pirate."), HumanMessage("Hi", id="1"), SystemMessage("It is Monday."),
+        AIMessage("Arr.", id="2"), SystemMessage("It is Friday."), HumanMessage("Weather?", id="3"), call,
+        ToolMessage("rain", tool_call_id="1"), SystemMessage("Be brief."),
+    ]
+    remember(memory, HumanMessage("Hi", id="1"), AIMessage("Arr.", id="2"))
+    found = memory.recall.invoke({"messages": turn}, run_of("ann"))["memory"]
+    prompt = prompt_messages(turn, found, system="Speak up.")
+    assert [message.type for message in prompt] == ["system", "human", "ai", "human", "ai", "tool"]
+    assert prompt[0].text.startswith("Speak up.\n\nYou are a pirate.\n\nIt is Friday.\n\nBe brief.\n\n")
+    assert "Monday" not in prompt[0].text
+    again = prompt_messages([SystemMessage("Speak up."), HumanMessage("Hi")], found, system="Speak up.")
+    assert again[0].text.count("Speak up.") == 1
+
+
 def test_named_messages_name_the_speakers(memory: MemoryOS) -> None:
     remember(memory, HumanMessage("Hi", name="Zoé"), AIMessage("Ho", name="Bot"))
     (page,) = exported(memory, "ann")

@@ -1,5 +1,6 @@
 """What each store promises: order, atomicity, round trips, errors, and that doing it twice changes nothing."""
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,12 +10,12 @@ from hypothesis import strategies as st
 
 from langgraph_memoryos.errors import EmbedderMismatchError, RecordNotFoundError
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.records import Fact, Page, ProfileField, Trait
+from langgraph_memoryos.records import Fact, Page, ProfileField, SegmentSummary, Trait
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.stores.pages import PageWritten
 from langgraph_memoryos.stores.recall import RecallRequest
 from langgraph_memoryos.stores.schema import failed_documents
-from langgraph_memoryos.stores.segments import PlacedPage, SegmentText
+from langgraph_memoryos.stores.segments import PlacedPage
 from tests.memory_support import START, HashEmbeddings, OpenMemory, exchange, exported, members, owner
 
 pytest_plugins = ["tests.memory_fixtures"]
@@ -171,8 +172,21 @@ class TestPages:
     def test_round_trips(self, memory: MemoryOS) -> None:
         pages = memory.parts.pages
         with round_trips(memory) as sent:
-            pages.write(ANN, exchange("hello"))
+            pages.write(ANN, dataclasses.replace(exchange("hello"), user_name="Ann", agent_name="Juniper"))
         assert len(sent) == 2
+
+    def test_speakers_names_are_written_with_the_page(self, memory: MemoryOS) -> None:
+        def names() -> set[bytes]:
+            return set(memory.connection.client.smembers(memory._namespace.keys(ANN).names))
+
+        said = dataclasses.replace(exchange("hello"), user_name="Ann", reply="")
+        memory.parts.pages.write(ANN, said)
+        assert names() == {b"ann"}
+        memory.parts.pages.write(ANN, dataclasses.replace(said, reply="Hi.", agent_name="Juniper Two"))
+        assert names() == {b"ann", b"junip", b"two"}
+
+    def test_round_trips_of_reads(self, memory: MemoryOS) -> None:
+        pages = memory.parts.pages
         with round_trips(memory) as sent:
             pages.queue(ANN, "talk")
             pages.get(ANN, ["a", "b", "c"])
@@ -200,8 +214,13 @@ class TestSegments:
         assert memory.parts.pages.queue(ANN, "talk") == ()
         again = memory.parts.segments.assign(ANN, [page], [placed(page)], threshold=-1.0, now=START)
         assert again == ()
-        assert members(memory, ANN) == {moved.segment_id: [page.page_id]}
-        assert memory.parts.segments.active(ANN)[0].interactions == 1
+        both = write(memory, "beta", "gamma")
+        joined = memory.parts.segments.assign(
+            ANN, [page, *(one.page for one in both)], [placed(page), *(placed(one.page) for one in both)], threshold=-1.0,
+            now=START)
+        assert joined == (moved.segment_id,) * 2
+        assert members(memory, ANN) == {moved.segment_id: [page.page_id, *(one.page.page_id for one in both)]}
+        assert memory.parts.segments.active(ANN)[0].interactions == 3
 
     def test_similar_pages_share_a_segment_and_others_do_not(self, memory: MemoryOS) -> None:
         pages = settle(
@@ -294,8 +313,8 @@ class TestSegments:
         store = memory.parts.segments
         segment = store.active(ANN)[0]
         assert store.stale(ANN, limit=5) == (segment.segment_id,)
-        text = SegmentText(segment_id=segment.segment_id, title="T", summary="S", keywords=("k",))
-        store.refresh(ANN, [text, SegmentText(segment_id="gone", title="x", summary="", keywords=())])
+        text = SegmentSummary(segment_id=segment.segment_id, title="T", summary="S", keywords=("k",))
+        store.refresh(ANN, [text, SegmentSummary(segment_id="gone", title="x", summary="", keywords=())])
         found = store.active(ANN)
         assert [(each.title, each.summary, each.keywords) for each in found] == [("T", "S", ("k",))]
         assert store.stale(ANN, limit=5) == ()

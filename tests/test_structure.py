@@ -54,7 +54,7 @@ def test_every_key_a_step_reads_or_writes_is_a_channel(chatting: MemoryOS, name:
         assert any(schema.__name__.endswith("Update") for schema in schemas), step
         for schema in schemas:
             assert set(get_type_hints(schema)) <= declared, f"{step}: {schema.__name__}"
-        inputs = [schema for schema in schemas if schema.__name__.endswith("Input")]
+        inputs = [each for each in vars(module).values() if is_typeddict(each) and each.__name__.endswith("Input")]
         assert builder.nodes[step].input_schema in {*inputs, *(base for base in (builder.input_schema,))}, step
         seen.add(step)
     assert seen == set(builder.nodes) - WITHOUT_A_FILE
@@ -85,6 +85,7 @@ def test_schemas_have_forms(chatting: MemoryOS, name: GraphName) -> None:
     graph = getattr(chatting, name)
     for schema in (graph.get_input_jsonschema(), graph.get_output_jsonschema(), graph.get_context_jsonschema()):
         assert schema["properties"]
+        assert [name for name, field in schema["properties"].items() if not field.get("description")] == []
     assert "user_id" in graph.get_context_jsonschema()["properties"]
     assert graph.get_input_jsonschema()["properties"]["user_id"]["description"]
 

@@ -10,11 +10,10 @@ from langgraph_memoryos.analysts.protocol import (
     PageAnalysis,
     ProfileDraft,
     SegmentPages,
-    SegmentSummary,
     Thinking,
 )
 from langgraph_memoryos.analysts.statements import stated_facts, stated_name
-from langgraph_memoryos.records import Chain, Page
+from langgraph_memoryos.records import Chain, Page, SegmentSummary
 from langgraph_memoryos.text import keywords, query_tokens
 from langgraph_memoryos.traits import UserProfileName
 
@@ -99,7 +98,7 @@ def extract_segment(given: SegmentPages) -> SegmentSummary:
     words = extraction.frequent_keywords(given.segment.keywords, given.pages)
     return SegmentSummary(
         segment_id=given.segment.segment_id,
-        title=extraction.title_from(words),
+        title=extraction.title_from(given.segment.summary, given.pages, words),
         summary=extraction.extend_summary(
             given.segment.summary, given.pages, max_tokens=extraction.SUMMARY_TOKENS
         ),

@@ -1,19 +1,30 @@
 """Summaries made only of sentences that were said: the honest fallback where no model summarises."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from langgraph_memoryos.records import Page
-from langgraph_memoryos.text import keywords, query_tokens, storable
+from langgraph_memoryos.text import content_tokens, keywords, query_tokens, storable
 from langgraph_memoryos.text_size import clip, count_tokens, split_sentences
 
 META_TOKENS = 60
 SUMMARY_TOKENS = 160
 MAX_KEYWORDS = 10
+_TITLE_TOKENS = 16
 _TITLE_WORDS = 3
+_TITLE_DAMPING = 8  # more than for a sentence: a title of two words tells less than one of six
+_TELLING_WORDS = 2
 _SENTENCE_TOKENS = 60
 _PAGE_CHARACTERS = 20_000
 _SENTENCES_READ = 400
+
+# A comma inside a number is none; brackets and quotation marks of any script, dashes between spaces or long ones.
+_CLAUSE_MARK = re.compile(
+    '[,;:](?=\\s)|[\u3001\uff0c\uff1b\uff1a\u060c\u061b()\\[\\]"\u201c-\u201f\u00ab\u00bb\u3008-\u3011\uff08\uff09]'
+    "|\\s[-\u2013]\\s|\u2014+"
+)
+_MARKS = " .,;:!?\u2026\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965"
 
 
 def page_text(page: Page) -> str:
@@ -34,9 +45,22 @@ def frequent_keywords(before: Iterable[str], pages: Sequence[Page]) -> tuple[str
     return tuple(word for word, _ in counts.most_common(MAX_KEYWORDS))
 
 
-def title_from(words: Sequence[str]) -> str:
-    """Return a title of the first few keywords."""
-    return ", ".join(words[:_TITLE_WORDS])
+def title_from(summary: str, pages: Sequence[Page], words: Sequence[str]) -> str:
+    """Return as title the clause, of the summary so far or what the user said, that shares most with all that was said.
+
+    A clause is what stands between punctuation marks, so that also a script without spaces is never cut inside a word.
+    Where none is short enough and tells anything, the title is a few keywords.
+    """
+    own = _clauses([summary, *(page.query for page in pages)])
+    shared = Counter(word for clause in _clauses(page.reply for page in pages) for word in set(content_tokens(clause)))
+    contents = {clause: set(content_tokens(clause)) for clause in own}
+    for content in contents.values():
+        shared.update(content)
+    weights = {
+        clause: _weight(clause, content, shared, damping=_TITLE_DAMPING) for clause, content in contents.items()
+        if count_tokens(clause) <= _TITLE_TOKENS and _tells(content)
+    }
+    return max(weights, key=weights.__getitem__).strip(_MARKS) if weights else ", ".join(words[:_TITLE_WORDS])
 
 
 def extend_summary(summary: str, pages: Sequence[Page], *, max_tokens: int) -> str:
@@ -52,6 +76,17 @@ def extend_summary(summary: str, pages: Sequence[Page], *, max_tokens: int) -> s
     distinct = list(dict(reversed(told)).items())[::-1][-_SENTENCES_READ:]
     kept = _weightiest(distinct, max_tokens)
     return " ".join(sentence for sentence, _ in distinct if sentence in kept)
+
+
+def _clauses(texts: Iterable[str]) -> list[str]:
+    sentences = (each for text in texts for each in split_sentences(storable(text)[:_PAGE_CHARACTERS]))
+    clauses = [" ".join(clause.split()) for sentence in sentences for clause in _CLAUSE_MARK.split(sentence)]
+    return list(dict.fromkeys(clauses))[-_SENTENCES_READ:]
+
+
+def _tells(content: Iterable[str]) -> bool:
+    """Whether there are words enough besides numbers, those written out in Chinese included."""
+    return sum(not any(map(str.isnumeric, word)) for word in content) >= _TELLING_WORDS
 
 
 def _sentences(text: str) -> list[str]:
@@ -78,6 +113,6 @@ def _weightiest(sentences: Sequence[tuple[str, float]], max_tokens: int) -> set[
     return kept
 
 
-def _weight(sentence: str, words: set[str], shared: Counter[str]) -> float:
+def _weight(sentence: str, words: set[str], shared: Counter[str], *, damping: int = 3) -> float:
     asks = 0.5 if sentence.rstrip("\"')\u201d\u300d").endswith(("?", "\uff1f", "\u061f")) else 1.0
-    return asks * sum(shared[word] for word in words) / (len(words) + 3)
+    return asks * sum(shared[word] for word in words) / (len(words) + damping)

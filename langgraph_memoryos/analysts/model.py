@@ -22,12 +22,11 @@ from langgraph_memoryos.analysts.protocol import (
     ModelRequest,
     PageAnalysis,
     SegmentPages,
-    SegmentSummary,
     Thinking,
 )
 from langgraph_memoryos.errors import ModelOutputError
 from langgraph_memoryos.prompts import analyse_pages, digest_segments, summarise_segments
-from langgraph_memoryos.records import Chain, Page
+from langgraph_memoryos.records import Chain, Page, SegmentSummary
 from langgraph_memoryos.text_size import clip
 
 ReplyT = TypeVar("ReplyT", bound=BaseModel)

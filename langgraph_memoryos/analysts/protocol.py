@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from langchain_core.messages import BaseMessage
 from pydantic import BaseModel
 
-from langgraph_memoryos.records import Chain, Fact, Page, Persona, Record, Segment
+from langgraph_memoryos.records import Chain, Fact, Page, Persona, Record, Segment, SegmentSummary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,16 +64,6 @@ class SegmentPages(Record):
 
     segment: Segment
     pages: tuple[Page, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SegmentSummary(Record):
-    """Title, summary and keywords of one segment after pages joined."""
-
-    segment_id: str
-    title: str
-    summary: str
-    keywords: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

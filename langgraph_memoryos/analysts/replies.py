@@ -6,21 +6,13 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import ValidationError
-from typing_extensions import TypedDict
 
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest
+from langgraph_memoryos.state import Usage
 
 _MAX_OBJECTS_TRIED = 50
 _MAX_REPLY_CHARACTERS = 200_000
 _UNFINISHED = frozenset({"LengthFinishReasonError", "ContentFilterFinishReasonError"})
-
-
-class Usage(TypedDict):
-    """What calls used; tokens are 0 where a model does not report them."""
-
-    model_calls: int
-    input_tokens: int
-    output_tokens: int
 
 
 def unusable_reply(error: Exception, request: ModelRequest) -> tuple[ModelReply, Usage] | None:

@@ -14,8 +14,9 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest, Thinking
-from langgraph_memoryos.analysts.replies import Usage, reply_from_message, reply_from_raw, unusable_reply
+from langgraph_memoryos.analysts.replies import reply_from_message, reply_from_raw, unusable_reply
 from langgraph_memoryos.errors import ModelUnavailableError
+from langgraph_memoryos.state import NO_USAGE, Usage, added_usage
 
 T = TypeVar("T")
 
@@ -77,14 +78,14 @@ def think(
         ModelUnavailableError: The generator asks a model and there is none.
         ModelOutputError: Raised by the analyst.
     """
-    used = _no_usage()
+    used = NO_USAGE
     reply: ModelReply | None = None
     while True:
         request, result = _advance(thinking, reply)
         if request is None:
             return cast("T", result), used
         reply, usage = ask(_available(model), request, config)
-        used = _added(used, usage)
+        used = added_usage(used, usage)
 
 
 async def athink(
@@ -93,14 +94,14 @@ async def athink(
     config: RunnableConfig | None = None,
 ) -> tuple[T, Usage]:
     """Drive an analyst's generator without blocking; see :func:`think`."""
-    used = _no_usage()
+    used = NO_USAGE
     reply: ModelReply | None = None
     while True:
         request, result = _advance(thinking, reply)
         if request is None:
             return cast("T", result), used
         reply, usage = await aask(_available(model), request, config)
-        used = _added(used, usage)
+        used = added_usage(used, usage)
 
 
 def _advance(thinking: Thinking[T], reply: ModelReply | None) -> tuple[ModelRequest | None, T | None]:
@@ -147,15 +148,3 @@ def _after_system(messages: list[BaseMessage], rule: SystemMessage) -> list[Base
     if messages and isinstance(messages[0], SystemMessage):
         return [SystemMessage(f"{messages[0].text}\n\n{rule.text}"), *messages[1:]]
     return [rule, *messages]
-
-
-def _no_usage() -> Usage:
-    return Usage(model_calls=0, input_tokens=0, output_tokens=0)
-
-
-def _added(first: Usage, second: Usage) -> Usage:
-    return Usage(
-        model_calls=first["model_calls"] + second["model_calls"],
-        input_tokens=first["input_tokens"] + second["input_tokens"],
-        output_tokens=first["output_tokens"] + second["output_tokens"],
-    )

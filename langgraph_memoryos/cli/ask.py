@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from langchain_core.messages import AnyMessage, HumanMessage
 
+from langgraph_memoryos.cli.inspection import is_known, tell_unknown
 from langgraph_memoryos.cli.memory_options import AsJson, MemoryOptions, User, with_memory_options
 from langgraph_memoryos.cli.output import (
     console,
@@ -58,12 +59,16 @@ def ask(
 ) -> None:
     """Ask a user's memory: see the pages it recalls, and an answer if a chat model is at hand.
 
+    The most relevant page comes first. Relevance ranks the pages of one question by words, meaning and
+    neighbourhood; it is no probability, and numbers of different questions do not compare.
     The question is asked in a thread of its own and is not remembered.
     """
     answers = _answers(model)
     with options.open(without_model=True) as memory:
         recalled = _recalled(memory, question, user)
-        if not as_json:
+        if not _holds_anything(recalled) and not is_known(memory, user):
+            tell_unknown(user)
+        elif not as_json:
             _show_evidence(recalled, explain=explain)
         answer = _answer(memory, question, recalled, aloud=not as_json) if answers else None
     if as_json:
@@ -103,6 +108,10 @@ def _recalled(memory: MemoryOS, question: str, user: str) -> RecalledMemory:
     return found
 
 
+def _holds_anything(recalled: RecalledMemory) -> bool:
+    return bool(recalled["mid_term"] or recalled["user_facts"] or recalled["agent_traits"])
+
+
 def by_relevance(recalled: RecalledMemory) -> list[dict[str, Any]]:
     """Return the recalled pages, most relevant first."""
     return sorted(recalled["mid_term"], key=lambda page: -float(page["relevance"]))
@@ -114,7 +123,7 @@ def _evidence(page: dict[str, Any]) -> dict[str, Any]:
 
 def _show_evidence(recalled: RecalledMemory, *, explain: bool) -> None:
     pages = by_relevance(recalled)
-    if not pages:
+    if not _holds_anything(recalled):
         console.print("Nothing is remembered that answers this.")
     for page in pages:
         _show_page(page, explain=explain)
@@ -123,9 +132,8 @@ def _show_evidence(recalled: RecalledMemory, *, explain: bool) -> None:
 
 
 def _show_page(page: dict[str, Any], *, explain: bool) -> None:
-    head = (
-        f"{day_and_time(page['said_at'])}  {one_line(page['thread_id'], width=40)}  {page['relevance']:.2f}"
-    )
+    place = one_line(page["thread_id"], width=40)
+    head = f"{day_and_time(page['said_at'])}  thread {place}  relevance {page['relevance']:.2f}"
     parts = " + ".join(f"{name} {value:.2f}" for name, value in page["parts"].items()) if explain else ""
     console.print(f"{head} = {parts}" if parts else head, style="bold", soft_wrap=True)
     for speaker, text in dialogue_lines(page):

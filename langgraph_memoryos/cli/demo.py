@@ -5,18 +5,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated
 
-import openai
 import typer
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage
 
-from langgraph_memoryos.cli.inspection import print_tiers
+from langgraph_memoryos.cli.failures import plain_sentence
+from langgraph_memoryos.cli.inspection import print_long_term, print_tiers
 from langgraph_memoryos.cli.memory_options import MemoryOptions, with_memory_options
-from langgraph_memoryos.cli.output import console, one_line, printable
+from langgraph_memoryos.cli.output import console, printable
 from langgraph_memoryos.cli.questions import ask_weeks_later
-from langgraph_memoryos.cli.recorded import RecordedClock, recorded_graph, user_message
-from langgraph_memoryos.cli.streaming import Graph, Step, Token, remembered_line, stream_steps, stream_turn
+from langgraph_memoryos.cli.recorded import RecordedClock
+from langgraph_memoryos.cli.sessions import show_sessions
+from langgraph_memoryos.cli.streaming import Token, remembered_line, stream_turn
 from langgraph_memoryos.demo import chinese, english
 from langgraph_memoryos.dialogue import Conversation
 from langgraph_memoryos.errors import ModelUnavailableError, RedisUnavailableError
@@ -24,7 +25,6 @@ from langgraph_memoryos.graphs import build_chat_graph
 from langgraph_memoryos.local_embeddings import bundled_embeddings
 from langgraph_memoryos.local_models import choose_chat_model, default_embeddings
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.records import Exchange
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread, erase_checkpoints
 from langgraph_memoryos.stores.connection import URL_VARIABLE
 from langgraph_memoryos.stores.embedded_program import find_server_program
@@ -35,6 +35,14 @@ _WEEKS_LATER_SECONDS = 21 * 86_400.0
 _THREAD = "weeks later"
 _ANSWERED_QUESTION = 1
 _REPLY_TOKENS = 60
+_PERSONA_NEEDS_A_MODEL = (
+    "Rules keep what is stated in plain words. Traits and the rest of the persona need a chat model: "
+    "set OPENAI_API_KEY and `replay` a conversation."
+)
+_BUNDLED_MODEL_LEFT_OUT = (
+    "Left out: the small bundled model (it is there so that everything runs) gives no usable answers. "
+    "Set OPENAI_API_KEY for a capable one; `langgraph-memoryos chat` talks to either."
+)
 
 
 @with_memory_options
@@ -44,7 +52,9 @@ def demo(
     no_reply: Annotated[
         bool, typer.Option("--no-reply", help="Leave out the reply of the chat model.")
     ] = False,
-    steps: Annotated[bool, typer.Option("--steps", help="Name every step of every turn.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Name every step of every turn.")
+    ] = False,
 ) -> None:
     """See the memory at work on two recorded conversations, without network or API key.
 
@@ -61,7 +71,7 @@ def demo(
             preset=options.preset,
         ).open(without_model=True, embeddings=_embeddings(), clock=clock) as memory:
             for conversation in (english(), chinese()):
-                _show(memory, conversation, clock, every_step=steps)
+                _show(memory, conversation, clock, verbose=verbose)
             if not no_reply:
                 _reply(memory, english(), agent=options.agent, namespace=namespace)
 
@@ -87,74 +97,39 @@ def _embeddings() -> Embeddings:
         return default_embeddings()
 
 
-def _show(memory: MemoryOS, conversation: Conversation, clock: RecordedClock, *, every_step: bool) -> None:
+def _show(memory: MemoryOS, conversation: Conversation, clock: RecordedClock, *, verbose: bool) -> None:
     user = conversation.user_name
-    console.rule(f"{user} and {conversation.agent_name}: {len(conversation.exchanges)} turns", align="left")
-    graph = recorded_graph(memory, conversation)
-    for position, exchange in enumerate(conversation.exchanges):
-        previous = conversation.exchanges[position - 1] if position else None
-        if previous and previous.thread_id != exchange.thread_id:
-            _end_session(memory, user, previous.thread_id)
-        clock.now = exchange.said_at
-        _show_turn(graph, exchange, user, every_step=every_step or not position)
-    _end_session(memory, user, conversation.exchanges[-1].thread_id)
+    sessions = len({exchange.thread_id for exchange in conversation.exchanges})
+    told = f"{user} and {conversation.agent_name}: {len(conversation.exchanges)} turns in {sessions} sessions"
+    console.rule(told, align="left")
+    show_sessions(memory, conversation, clock, verbose=verbose)
     console.print()
     print_tiers(memory.inspect(user), segments=_SEGMENTS_SHOWN)
     clock.now += _WEEKS_LATER_SECONDS
     ask_weeks_later(memory, conversation, user=user, thread_id=_THREAD)
-
-
-def _show_turn(graph: Graph, exchange: Exchange, user: str, *, every_step: bool) -> None:
-    """Run one turn; its steps are printed on its line as they end, those of the recall as a number."""
-    console.print(f"{exchange.thread_id}  {one_line(exchange.query, width=56)}", end=" ", soft_wrap=True)
-    context = {"user_id": user, "thread_id": exchange.thread_id}
-    waiting = 0
-    for event in stream_turn(graph, {"messages": [user_message(exchange)]}, context=context):
-        if not isinstance(event, Step):
-            continue
-        if event.graph == "recall" and not every_step:
-            waiting += 1
-            continue
-        told = f"recall({waiting})" if event.name == "recall" and waiting else event.name
-        console.print(f" {told}", style="dim", end="", soft_wrap=True)
+    console.rule(f"what is known of {user}", align="left")
+    print_long_term(memory.inspect(user))
+    console.print(_PERSONA_NEEDS_A_MODEL, style="dim", soft_wrap=True)
     console.print()
-
-
-def _end_session(memory: MemoryOS, user: str, thread_id: str) -> None:
-    """Move what the session left in its queue, as an application would when it is idle."""
-    console.print(f"{thread_id} is over:", style="dim", end="", soft_wrap=True)
-    report, told = None, set[str]()
-    for name, update in stream_steps(memory.consolidate, {"drain": True}, {"user_id": user}):
-        if name not in told:  # each batch of pages goes through the same steps
-            console.print(f" {name}", style="dim", end="", soft_wrap=True)
-        told.add(name)
-        report = update.get("remembered") or report
-    console.print()
-    if report:
-        console.print(f"  {remembered_line(report)}", style="cyan", soft_wrap=True)
 
 
 def _reply(memory: MemoryOS, conversation: Conversation, *, agent: str, namespace: str) -> None:
     """Have the chat model at hand answer one question through ``chat``, token by token."""
     question = conversation.questions[_ANSWERED_QUESTION].text
     console.rule("a reply from the chat graph, after all that", align="left")
-    console.print(f"> {printable(question)}", soft_wrap=True)
     context = {"user_id": conversation.user_name, "agent_id": agent, "thread_id": _THREAD}
     try:
         choice = choose_chat_model()
-        _stream_reply(memory, choice.build(max_tokens=_REPLY_TOKENS), question, context, namespace=namespace)
-    except ModelUnavailableError as error:
-        console.print(f"Left out. {error}", soft_wrap=True)
-    except openai.OpenAIError as error:
-        console.print(f"Left out: the chat model does not answer ({type(error).__name__}).", soft_wrap=True)
-    else:
         if choice.is_bundled:
-            console.print(
-                "(The small bundled model shows that the plumbing works, not what memory is worth: "
-                "set OPENAI_API_KEY for a capable one.)",
-                style="dim",
-                soft_wrap=True,
-            )
+            console.print(_BUNDLED_MODEL_LEFT_OUT, soft_wrap=True)
+            return
+        console.print(f"> {printable(question)}", soft_wrap=True)
+        _stream_reply(memory, choice.build(max_tokens=_REPLY_TOKENS), question, context, namespace=namespace)
+    except Exception as error:
+        sentence = plain_sentence(error)
+        if sentence is None:
+            raise
+        console.print(f"Left out. {sentence}", soft_wrap=True)
 
 
 def _stream_reply(

@@ -14,10 +14,11 @@ from langgraph_memoryos.cli.memory_options import AsJson, MemoryOptions, with_me
 from langgraph_memoryos.cli.output import console, print_json, printable
 from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.local_models import choose_chat_model, default_embeddings
-from langgraph_memoryos.stores.connection import RedisConnection, describe_server
+from langgraph_memoryos.stores.connection import RedisConnection, ServerDescription, describe_server
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Namespace
 from langgraph_memoryos.stores.schema import METRIC, failed_documents, read_origin
+from langgraph_memoryos.stores.server_facts import UNKNOWN
 
 _PACKAGES = (
     "langgraph-memoryos",
@@ -79,19 +80,27 @@ def _redis(options: MemoryOptions) -> Iterator[Check]:
 def _server(connection: RedisConnection) -> Iterator[Check]:
     server = describe_server(connection)
     yield Check(name="redis", found=f"{server['server']}, {server['source']} at {server['address']}")
-    drops = server["search_on_timeout"] not in {"fail", "unknown"}
-    yield Check(
-        name="search",
-        found=f"{server['search']}, a slow search will {server['search_on_timeout']}",
-        status="warn" if drops else "ok",
-        advice="A slow search may leave results out: set FT.CONFIG SET ON_TIMEOUT fail." if drops else "",
-    )
+    yield _search(server)
     volatile = server["persistence"] == "none"
     yield Check(
         name="persistence",
         found=f"{server['persistence']} in {server['data_dir']}",
         status="warn" if volatile else "ok",
         advice="Memory is lost when this server stops: set `appendonly yes`." if volatile else "",
+    )
+
+
+def _search(server: ServerDescription) -> Check:
+    if server["search_on_timeout"] in {"fail", UNKNOWN}:
+        return Check(name="search", found=f"query engine {server['search']}")
+    return Check(
+        name="search",
+        found=f"query engine {server['search']}, which returns part of the results when it runs out of time",
+        status="warn",
+        advice=(
+            "Under load a recall may then miss pages without notice. Have such a search fail instead: "
+            "`redis-cli FT.CONFIG SET ON_TIMEOUT FAIL`, or on Redis 8 `CONFIG SET search-on-timeout fail`."
+        ),
     )
 
 

@@ -1,10 +1,12 @@
 """``export``: everything known of a user, as JSON Lines."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from langgraph_memoryos.cli.inspection import tell_unknown
 from langgraph_memoryos.cli.memory_options import MemoryOptions, User, with_memory_options
 from langgraph_memoryos.cli.output import errors, to_json
 from langgraph_memoryos.errors import MemoryOSError
@@ -33,15 +35,23 @@ def export(
     """
     with options.open(without_model=True) as memory:
         lines = (to_json(entry) for entry in memory.export(user))
-        if output is None:
-            for line in lines:
-                typer.echo(line)
-            return
-        try:
-            with output.open("w", encoding="utf-8") as file:
-                written = sum(bool(file.write(line + "\n")) for line in lines)
-        except OSError as error:
-            raise MemoryOSError(
-                f"{output} cannot be written ({error.strerror}); name another file."
-            ) from error
-    errors.print(f"{written} lines in {output}", soft_wrap=True)
+        written = _print(lines) if output is None else _write(lines, output)
+    if not written:
+        tell_unknown(user)
+    if output is not None:
+        errors.print(f"{written} lines in {output}", soft_wrap=True)
+
+
+def _print(lines: Iterable[str]) -> int:
+    count = 0
+    for count, line in enumerate(lines, 1):  # noqa: B007 - the last count is the result
+        typer.echo(line)
+    return count
+
+
+def _write(lines: Iterable[str], output: Path) -> int:
+    try:
+        with output.open("w", encoding="utf-8") as file:
+            return sum(bool(file.write(line + "\n")) for line in lines)
+    except OSError as error:
+        raise MemoryOSError(f"{output} cannot be written ({error.strerror}); name another file.") from error

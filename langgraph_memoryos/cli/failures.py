@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import openai
 import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
@@ -36,11 +35,11 @@ def plain_sentence(error: Exception) -> str | None:
     if isinstance(error, ValidationError):
         faults = error.errors()
         return "; ".join(f"setting {'.'.join(map(str, item['loc']))}: {item['msg']}" for item in faults)
-    if isinstance(error, openai.APIStatusError):
-        status = error.status_code
+    package = type(error).__module__.partition(".")[0]  # by name, since importing openai takes half a second
+    if package == "openai" and (status := getattr(error, "status_code", None)):
         return f"The model server refused with status {status}: check OPENAI_API_KEY and OPENAI_MODEL."
-    if isinstance(error, openai.OpenAIError):
+    if package == "openai":
         return f"The model cannot be used ({type(error).__name__}): check OPENAI_BASE_URL and OPENAI_API_KEY."
-    if type(error).__module__.partition(".")[0] == "redis":
+    if package == "redis":
         return f"Redis failed: {' '.join(str(error).split())}"
     return None

@@ -6,6 +6,7 @@ import typer
 
 from langgraph_memoryos.cli.memory_options import AsJson, MemoryOptions, User, with_memory_options
 from langgraph_memoryos.cli.output import console, print_json, printable
+from langgraph_memoryos.stores.append_only import rewrite_log
 from langgraph_memoryos.stores.checkpoints import erase_checkpoints
 
 
@@ -39,6 +40,8 @@ def forget(
     with options.open(without_model=True) as memory:
         erased = memory.forget(user, **chosen)
         checkpoints = erase_checkpoints(memory.connection.client, namespace=options.namespace, user_id=user)
+        if checkpoints:
+            rewrite_log(memory.connection)
     if as_json:
         print_json(
             {"user": user, "pages": erased.pages, "facts": erased.facts, "checkpoint_keys": checkpoints}

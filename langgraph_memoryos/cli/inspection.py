@@ -5,7 +5,8 @@ from typing import Any
 from rich.table import Table
 
 from langgraph_memoryos.cli.memory_options import AsJson, MemoryOptions, User, with_memory_options
-from langgraph_memoryos.cli.output import console, day_and_time, one_line, print_json, printable
+from langgraph_memoryos.cli.output import console, day_and_time, errors, one_line, print_json, printable
+from langgraph_memoryos.memory import MemoryOS
 
 
 @with_memory_options
@@ -13,11 +14,24 @@ def inspect(options: MemoryOptions, *, user: User, as_json: AsJson = False) -> N
     """Show what each tier holds of a user: queues, segments with their heat now, facts and persona."""
     with options.open(without_model=True) as memory:
         tiers = memory.inspect(user)
+        known = bool(tiers["pages"]) or is_known(memory, user)
+    if not known:
+        tell_unknown(user)
     if as_json:
         print_json(tiers)
-        return
-    print_tiers(tiers)
-    _print_long_term(tiers)
+    elif known:
+        print_tiers(tiers)
+        print_long_term(tiers)
+
+
+def is_known(memory: MemoryOS, user: str) -> bool:
+    """Whether anything is known of a user, with whatever agent."""
+    return any(True for _ in memory.export(user))
+
+
+def tell_unknown(user: str) -> None:
+    """Say on standard error that nothing is known of a user: perhaps the name is misspelt."""
+    errors.print(f"Nothing is known about user {printable(user)}.", soft_wrap=True)
 
 
 def print_tiers(tiers: dict[str, Any], *, segments: int | None = None) -> None:
@@ -56,7 +70,8 @@ def _title(segment: dict[str, Any]) -> str:
     return one_line(segment["title"] or ", ".join(segment["keywords"]), width=60)
 
 
-def _print_long_term(tiers: dict[str, Any]) -> None:
+def print_long_term(tiers: dict[str, Any]) -> None:
+    """Print profiles, traits and facts, one a line."""
     persona = tiers["persona"]
     for of, section in (("user", "user_profile"), ("agent", "agent_profile")):
         for entry in persona[section]:

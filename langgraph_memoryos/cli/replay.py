@@ -34,10 +34,20 @@ def replay(
 ) -> None:
     """Bring a recorded conversation into memory.
 
+    A line of JSON Lines is one exchange; only "user" and "assistant" are needed:
+
+    \b
+    {"user": "I moved to Aarhus.", "assistant": "How is it?",
+     "at": "2026-05-01T18:00:00Z", "thread": "1", "id": "1"}
+
+    (on one line; "at" without an offset is UTC). OpenAI messages are lists of {"role": ..., "content": ...},
+    and may have an "at" as well. What has no date takes that of what was said before it or, if nothing in the
+    file is dated, the time of the replay.
+
     The user is the conversation's own name unless --user says otherwise. Running it again adds nothing, so
     a replay that was broken off can be repeated. When a session of the recording is over, what it left in
     its short-term queue moves on, as idle-time maintenance would do; the last session's queue stays.
-    """
+    """  # noqa: D301 - the backspace makes click keep the lines as they are
     conversation = choose_conversation(file, sample)
     with options.open(without_model=no_model) as memory:
         report = _replayed(memory, conversation, user=user or conversation.sample_id)
@@ -123,6 +133,7 @@ def _report(
         "agent": tiers["agent_id"],
         "sample": conversation.sample_id,
         "turns": turns,
+        "undated": conversation.undated,
         "pages_written": counted["pages_new"] + counted["pages_changed"],
         **counted,
         "moved_pages": tally.moved_pages,
@@ -145,6 +156,9 @@ def _tell(report: dict[str, Any]) -> None:
     )
     for line in lines:
         console.print(printable(line.format_map(report)), soft_wrap=True)
+    if report["undated"]:
+        told = f"{report['undated']} of {report['turns']} exchanges: they got the time of a neighbour, else that of now"
+        console.print(f"undated      {told}", soft_wrap=True)
     if report["failure"]:
         note = f"Maintenance failed at {report['failure']}; nothing is lost: run `consolidate` later."
         errors.print(note, soft_wrap=True)

@@ -86,9 +86,13 @@ def remembered_line(report: Remembered) -> str:
         "fact": report.get("facts", 0),
         "model call": report["usage"]["model_calls"],
     }
-    told = [f"{count} {_plural(name, count)}" for name, count in counts.items() if count]
     failure = f"; {report['failure']} failed, tried again later" if report.get("failure") else ""
-    return f"remembered: {', '.join(told) or 'nothing new'}{failure}"
+    return f"remembered: {counted(counts) or 'nothing new'}{failure}"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Return the counts that are not zero, each with its name in the singular or plural."""
+    return ", ".join(f"{count} {_plural(name, count)}" for name, count in counts.items() if count)
 
 
 def _plural(name: str, count: int) -> str:

@@ -1,0 +1,57 @@
+"""What is forgotten is gone from the files of the embedded server, too."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from langgraph_memoryos.analysts import DeterministicAnalyst
+from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.append_only import rewrite_log
+from tests.memory_support import HashEmbeddings, exported, tell
+
+pytest_plugins = ["tests.memory_fixtures"]
+CANARY = "canary-4711-zebra"
+
+
+def files_with(directory: Path, text: str) -> list[Path]:
+    """Return the files that hold a text; files vanish while a server works."""
+    found = []
+    for path in directory.rglob("*"):
+        try:
+            found += [path] if path.is_file() and text.encode() in path.read_bytes() else []
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def gone(directory: Path, text: str) -> bool:
+    """Whether no file holds a text; the server removes replaced files in the background."""
+    deadline = time.monotonic() + 10
+    while files_with(directory, text) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not files_with(directory, text)
+
+
+@pytest.mark.parametrize("what", ["user", "thread", "page"])
+def test_forgotten_text_is_in_no_file(tmp_path: Path, what: str) -> None:
+    with MemoryOS.open_sync(
+        data_dir=tmp_path, embeddings=HashEmbeddings(), analyst=DeterministicAnalyst(),
+    ) as memory:
+        tell(memory, "ann", f"My code is {CANARY}.")
+        tell(memory, "ann", "I keep bees-canary.", thread="other")
+        assert files_with(tmp_path, CANARY)
+        (page, _) = exported(memory, "ann")
+        one = {"user": {}, "thread": {"thread_id": page["thread_id"]}, "page": {"page_id": page["page_id"]}}[what]
+        memory.forget("ann", **one)
+        assert gone(tmp_path, CANARY)
+        assert [page["query"] for page in exported(memory, "ann")] == ([] if what == "user" else ["I keep bees-canary."])
+
+
+def test_a_redis_of_ones_own_is_left_alone(memory: MemoryOS) -> None:
+    def rewrites() -> object:
+        return memory.connection.client.info("commandstats").get("cmdstat_bgrewriteaof")
+
+    before = rewrites()
+    rewrite_log(memory.connection)
+    assert rewrites() == before
