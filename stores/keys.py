@@ -139,7 +139,7 @@ class Keys:
 
     @property
     def names(self) -> str:
-        """Set: words of the display names of the two speakers, for this agent; they tell nothing about a page."""
+        """Set: display names of the two speakers, for this agent; they tell nothing about a page."""
         return self._key("names", self.agent)
 
     @property

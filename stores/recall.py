@@ -20,6 +20,7 @@ from redis import Redis
 from langgraph_memoryos.heat import f_score
 from langgraph_memoryos.records import Chain, Fact, Page, Persona, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
+from langgraph_memoryos.speakers import SpeakerNames
 from langgraph_memoryos.stores import query as search
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
@@ -93,7 +94,7 @@ class RecallStore:
         self._pages = PageStore(client, namespace=namespace, embedder=embedder)
         self._personas = PersonaStore(client, namespace=namespace)
         self._flights: OrderedDict[RecallRequest, _Flight] = OrderedDict()
-        self._names: OrderedDict[Scope, frozenset[str]] = OrderedDict()
+        self._names: OrderedDict[Scope, SpeakerNames] = OrderedDict()
         self._lock = threading.Lock()
 
     def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
@@ -145,37 +146,39 @@ class RecallStore:
     def _read(self, request: RecallRequest) -> dict[str, Any]:
         """Send the pipeline of a turn; the replies by name.
 
-        The speakers' own names say nothing about a page (the question is nearly always about one of the two), so they
-        are left out of word searches. Which they are is known from the last recall of this owner; if that was wrong and
-        it matters for this query, the pipeline is sent once more.
+        Speakers' names are left out of what is searched (:class:`SpeakerNames`). They are read once per owner, then with
+        every recall; if there are new ones and this question has them, the pipeline is sent once more.
         """
-        words = query_tokens(request.query)
-        for _ in range(2):
-            known = self._names.get(request.scope, frozenset())
-            replies = self._send(request, [word for word in words if word not in known] or words)
-            names = frozenset(name.decode() for name in replies["names"])
-            self._learn_names(request.scope, names)
-            if not (names ^ known) & set(words):
-                break
+        known = self._names.get(request.scope) or self._learn_names(
+            request.scope, self._client.smembers(self._namespace.keys(request.scope).names))
+        replies = self._send(request, known.left_out_of(request.query))
+        names = self._learn_names(request.scope, replies["names"])
+        if names.left_out_of(request.query) != known.left_out_of(request.query):
+            replies = self._send(request, names.left_out_of(request.query))
         return replies
 
-    def _learn_names(self, scope: Scope, names: frozenset[str]) -> None:
+    def _learn_names(self, scope: Scope, found: Any) -> SpeakerNames:
+        names = SpeakerNames(frozenset(name.decode() for name in found))
         with self._lock:
+            if (known := self._names.get(scope)) == names:
+                names = known
             self._names[scope] = names
             self._names.move_to_end(scope)
             while len(self._names) > _MAX_OWNERS:
                 self._names.popitem(last=False)
+        return names
 
-    def _send(self, request: RecallRequest, words: Sequence[str]) -> dict[str, Any]:
+    def _send(self, request: RecallRequest, asked: str) -> dict[str, Any]:
         keys = self._namespace.keys(request.scope)
         pipeline = self._client.pipeline(transaction=False)
         labels = ["queue", "persona", "names"]
         self._pages.queue_command(pipeline, request.scope, request.thread_id)
         self._personas.get_command(pipeline, request.scope)
         pipeline.smembers(keys.names)
+        words = query_tokens(asked)
         found: dict[str, Any] = {"words": len(words)}
-        if request.query.strip():
-            found["vector"] = self._embedder.embed_query(request.query)
+        if asked.strip():
+            found["vector"] = self._embedder.embed_query(asked)
             for label, command in self._searches(keys, words, found["vector"]).items():
                 labels.append(label)
                 pipeline.execute_command(*command)

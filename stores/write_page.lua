@@ -4,7 +4,7 @@
 -- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
 --       page key prefix, place key prefix, window key prefix, sitting gap in seconds, number of content words,
---       speakers' names as a JSON list of words, then field/value pairs
+--       speakers' names as a JSON list, then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
 -- Returns {status, sequence, queue length}; status is new, same, changed or erased.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]

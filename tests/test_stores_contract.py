@@ -181,9 +181,9 @@ class TestPages:
 
         said = dataclasses.replace(exchange("hello"), user_name="Ann", reply="")
         memory.parts.pages.write(ANN, said)
-        assert names() == {b"ann"}
+        assert names() == {b"Ann"}
         memory.parts.pages.write(ANN, dataclasses.replace(said, reply="Hi.", agent_name="Juniper Two"))
-        assert names() == {b"ann", b"junip", b"two"}
+        assert names() == {b"Ann", b"Juniper Two"}
 
     def test_round_trips_of_reads(self, memory: MemoryOS) -> None:
         pages = memory.parts.pages
@@ -481,6 +481,7 @@ class TestRecall:
     def test_three_stages_of_a_turn_cost_two_round_trips(self, memory: MemoryOS) -> None:
         settle(memory, "alpha", "beta")
         write(memory, "gamma")
+        memory.parts.recall.short_term(self.request(turn="t0"))
         with round_trips(memory) as sent:
             short = memory.parts.recall.short_term(self.request())
             mid = memory.parts.recall.mid_term(self.request())
@@ -488,6 +489,21 @@ class TestRecall:
         assert len(sent) == 2
         assert [page.query for page in short] == ["gamma"]
         assert {found.page.query for found in mid.pages} == {"alpha", "beta"}
+
+    def test_names_of_speakers_are_read_once_and_noticed_when_they_change(self, memory: MemoryOS) -> None:
+        spoken = dataclasses.replace(exchange("Zoë bakes bread"), user_name="Zoë")
+        memory.parts.pages.write(ANN, spoken)
+        asked = self.request("What does Nora cook for Zoë?")
+        for expected, turn in ((3, "t1"), (2, "t2")):
+            with round_trips(memory) as sent:
+                (found,) = memory.parts.recall.mid_term(dataclasses.replace(asked, turn_id=turn, thread_id="x")).pages
+            assert len(sent) == expected
+        # No word of the page is left in the question once the name is out.
+        assert found.parts["keyword"] == 0
+        memory.parts.pages.write(ANN, dataclasses.replace(exchange("Soup", source="n"), agent_name="Nora"))
+        with round_trips(memory) as sent:
+            memory.parts.recall.mid_term(dataclasses.replace(asked, turn_id="t3", thread_id="x"))
+        assert len(sent) == 3
 
     def test_the_next_turn_reads_anew(self, memory: MemoryOS) -> None:
         assert memory.parts.recall.short_term(self.request()) == ()

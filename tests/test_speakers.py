@@ -1,0 +1,30 @@
+"""Speakers' names in a question, in several languages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langgraph_memoryos.speakers import SpeakerNames
+
+
+@pytest.mark.parametrize(("names", "asked", "left"), [
+    (["Caroline", "Melanie"], "What did Caroline's mother give Melanie?", "What did   mother give  ?"),
+    (["Anna Smith"], "Where does anna live, and Smith?", "Where does   live, and  ?"),
+    (["Al"], "Is Al allergic to almonds?", "Is   allergic to almonds?"),
+    (["小明"], "小明上周去哪里了？", " 上周去哪里了？"),
+    (["민수"], "민수가 좋아하는 음식은?", " 가 좋아하는 음식은?"),
+    (["Анна"], "Где живёт анна?", "Где живёт  ?"),
+    (["C.J. (bot)"], "What does C.J. (bot) say?", "What does   say?"),
+    (["Melanie"], "Melanie?", "Melanie?"),
+    ([], "Melanie?", "Melanie?"),
+    (["", "  "], "What now?", "What now?"),
+])
+def test_names_are_left_out(names: list[str], asked: str, left: str) -> None:
+    assert SpeakerNames(frozenset(names)).left_out_of(asked) == left
+
+
+@given(st.frozensets(st.text(max_size=12), max_size=5), st.text(max_size=60))
+def test_any_names_and_any_text_leave_something(names: frozenset[str], text: str) -> None:
+    left = SpeakerNames(names).left_out_of(text)
+    assert bool(left.strip()) == bool(text.strip())
+    assert len(left) <= len(text) + len(names) + 60
