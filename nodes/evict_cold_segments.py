@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from langgraph_memoryos.heat import HeatWeights, heat
-from langgraph_memoryos.records import Scope, Segment
+from langgraph_memoryos.records import Counters, Scope
 from langgraph_memoryos.state import Remembered, ScopeState
 from langgraph_memoryos.stores.segments import SegmentStore
 
@@ -45,16 +45,16 @@ class EvictColdSegments:
         scope = Scope.from_json(state["scope"])
         before = state["remembered"]
         victims = self._victims(self.store.counters(scope), kept=before.get("touched_segments", []))
-        archived = self.store.archive(scope, [segment for segment in victims if not segment.undigested])
+        archived = self.store.archive(scope, [segment for segment in victims if not segment.interactions])
         return EvictColdSegmentsUpdate(
-            due=[segment.segment_id for segment in victims if segment.undigested],
+            due=[segment.segment_id for segment in victims if segment.interactions],
             eviction_rounds=state.get("eviction_rounds", 0) + 1,
             remembered=Remembered(**before | {
                 "archived_segments": [*before.get("archived_segments", []), *archived],
             }),
         )
 
-    def _victims(self, segments: Sequence[Segment], *, kept: Sequence[str]) -> list[Segment]:
+    def _victims(self, segments: Sequence[Counters], *, kept: Sequence[str]) -> list[Counters]:
         excess = len(segments) - self.capacity
         if excess <= 0:
             return []

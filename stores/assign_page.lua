@@ -1,5 +1,5 @@
 -- Move one page from its short-term queue into a segment: copy first, delete last, all or nothing.
--- KEYS: place, queue, segment, segment members, segments, archive, heat, undigested, chain, stale, page
+-- KEYS: place, queue, segment, segment members, segments, archive, heat, undigested of the segment, chain, stale, page
 -- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at, user tag, agent tag,
 --       segment JSON for a new segment, vector for a new segment, owner
 -- Returns 'assigned', 'already' (another process was first) or 'gone' (erased meanwhile).
@@ -23,10 +23,9 @@ elseif redis.call('HGET', KEYS[3], 'archived') == 'yes' then
 end
 redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'sequence'), segment_id)
 redis.call('ZADD', KEYS[4], sequence, page_id)
-redis.call('HINCRBY', KEYS[7], segment_id .. ':interactions', 1)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visits', 0)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visited', ARGV[6])
-redis.call('HSET', KEYS[8], page_id, segment_id)
+redis.call('ZADD', KEYS[8], sequence, page_id)
 redis.call('SADD', KEYS[10], segment_id)
 if redis.call('HGET', KEYS[9], 'last') ~= page_id then
   redis.call('HINCRBY', KEYS[9], 'pages', 1)

@@ -113,7 +113,7 @@ class Eraser:
         scripts.run(
             self._client, "unlink_page",
             keys=[keys.page(page.page_id), keys.place(page.page_id), keys.window(page.page_id), keys.log,
-                  keys.queue(page.thread_id), keys.undigested, keys.erased,
+                  keys.queue(page.thread_id), keys.undigested(page.segment_id or "none"), keys.erased,
                   keys.segment_pages(page.segment_id or "none"), keys.chain(page.chain_id or "none")],
             args=[page.page_id, keys.page(""), keys.place(""), keys.window("")],
         )
@@ -163,11 +163,11 @@ class Eraser:
             if self._client.zcard(keys.segment_pages(segment_id)):
                 continue
             pipeline = self._client.pipeline(transaction=True)
-            pipeline.unlink(keys.segment(segment_id), keys.segment_pages(segment_id))
+            pipeline.unlink(keys.segment(segment_id), keys.segment_pages(segment_id), keys.undigested(segment_id))
             pipeline.zrem(keys.segments, segment_id)
             pipeline.zrem(keys.archive, segment_id)
             pipeline.srem(keys.stale, segment_id)
-            pipeline.hdel(keys.heat, *(f"{segment_id}:{name}" for name in ("visits", "interactions", "visited")))
+            pipeline.hdel(keys.heat, *(f"{segment_id}:{name}" for name in ("visits", "visited")))
             pipeline.execute()
 
 

@@ -101,6 +101,10 @@ class Keys:
         """Sorted set: page ids of a segment by sequence."""
         return self._key("members", segment_id)
 
+    def undigested(self, segment_id: str) -> str:
+        """Sorted set: page ids of a segment that no persona update has seen, by sequence; ``l_interaction`` of them."""
+        return self._key("undigested", segment_id)
+
     def fact(self, fact_id: str) -> str:
         """Hash: one fact, indexed."""
         return self._key("fact", fact_id)
@@ -160,18 +164,13 @@ class Keys:
 
     @property
     def heat(self) -> str:
-        """Hash: ``<segment>:visits|interactions|visited`` counters of active segments."""
+        """Hash: ``<segment>:visits|visited`` counters of active segments."""
         return self._key("heat", self.agent)
 
     @property
     def visiting_turns(self) -> str:
         """List: ids of the newest turns whose visits were counted, so that a repeated step counts none twice."""
         return self._key("turns", self.agent)
-
-    @property
-    def undigested(self) -> str:
-        """Hash: page id to segment id for mid-term pages no persona update has seen."""
-        return self._key("undigested", self.agent)
 
     @property
     def stale(self) -> str:

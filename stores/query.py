@@ -93,6 +93,38 @@ def text_hits(reply: Sequence[Any]) -> list[Hit]:
     ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FieldHits:
+    """A reply with a single returned field, by document id; in bytes and without an object per row, for long replies.
+
+    Attributes:
+        relevance: As in :class:`Hit`.
+        values: The field. A document that was erased between search and fetch is missing here.
+    """
+
+    relevance: dict[bytes, float]
+    values: dict[bytes, bytes]
+
+
+def vector_field_hits(reply: Sequence[Any]) -> FieldHits:
+    """Read a vector search that returned one field."""
+    names = [name.rpartition(b":")[2] for name in reply[1::2]]
+    rows = [(name, row) for name, row in zip(names, reply[2::2], strict=True) if row]
+    return FieldHits(
+        relevance={name: 1.0 - float(row[1]) for name, row in rows},
+        values={name: row[3] for name, row in rows if len(row) > 3},  # noqa: PLR2004 - distance, then the field
+    )
+
+
+def text_field_hits(reply: Sequence[Any]) -> FieldHits:
+    """Read a BM25 search that returned one field."""
+    names = [name.rpartition(b":")[2] for name in reply[1::3]]
+    return FieldHits(
+        relevance=dict(zip(names, map(float, reply[2::3]), strict=True)),
+        values={name: row[1] for name, row in zip(names, reply[3::3], strict=True) if row},
+    )
+
+
 def _document_id(name: bytes) -> str:
     return name.rsplit(b":", 1)[-1].decode()
 

@@ -7,8 +7,7 @@ priors that lift their pages, not gates that hide the others. Every weight was c
 (`benchmarks/README.md` has the table); they lie on a plateau where none of them matters much by itself.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,22 +21,24 @@ Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A page as searches see it.
+class Candidates:
+    """Pages that any search returned, one column per property.
+
+    Columns and not objects: a recall looks at some hundred pages, and an object for each costs more than all arithmetic.
 
     Attributes:
-        page_id: The page.
-        sequence: Order of arrival; breaks ties, newer first.
-        sitting: Pages of one thread without a long pause between them share it.
-        previous: Page before it in its sitting, or empty.
-        length: Number of content words.
+        names: Ids of the pages.
+        sequences: Order of arrival; breaks ties, newer first.
+        sittings: Pages of one thread without a long pause between them share it.
+        previous: Page before each in its sitting, or empty.
+        lengths: Number of content words.
     """
 
-    page_id: str
-    sequence: int
-    sitting: str
-    previous: str
-    length: int
+    names: Sequence[bytes]
+    sequences: Sequence[int]
+    sittings: Sequence[bytes]
+    previous: Sequence[bytes]
+    lengths: Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Found:
         confidence: How far its scores are to be trusted, in [0, 1].
     """
 
-    relevance: dict[str, float]
+    relevance: Mapping[bytes, float]
     cut: bool
     confidence: float = 1.0
 
@@ -75,7 +76,7 @@ class Ranked:
 
 
 def rank(
-    candidates: Sequence[Candidate], found: dict[str, Found], *, count: int, weights: dict[str, float] = WEIGHTS,
+    candidates: Candidates, found: Mapping[str, Found], *, count: int, weights: Mapping[str, float] = WEIGHTS,
     neighbour: float = NEIGHBOUR_WEIGHT,
 ) -> list[Ranked]:
     """Return the best ``count`` candidates, most relevant first; ties by newer sequence.
@@ -87,24 +88,24 @@ def rank(
         weights: Weight of each part.
         neighbour: Weight of the better of the pages right before and after.
     """
-    if not candidates:
+    if not candidates.names:
         return []
     columns = {
         name: search.confidence * standardised(_column(candidates, name, search)) for name, search in found.items()
     }
-    columns["length"] = standardised(np.log([candidate.length + 5.0 for candidate in candidates]))
+    columns["length"] = standardised(np.log(np.asarray(candidates.lengths) + 5.0))
     columns["sitting"] = _best_of_sitting(candidates, columns)
     parts = {name: weights[name] * column for name, column in columns.items()}
     total = np.sum(list(parts.values()), axis=0)
     parts["neighbour"] = neighbour * _best_neighbour(candidates, total)
     total = total + parts["neighbour"]
-    order = sorted(range(len(candidates)), key=lambda i: (-total[i], -candidates[i].sequence))
+    order = np.lexsort((-np.asarray(candidates.sequences), -total))[:count].tolist()
     return [
         Ranked(
-            page_id=candidates[i].page_id, relevance=float(total[i]),
+            page_id=candidates.names[i].decode(), relevance=float(total[i]),
             parts={name: float(part[i]) for name, part in parts.items()},
         )
-        for i in order[:count]
+        for i in order
     ]
 
 
@@ -115,28 +116,33 @@ def standardised(values: Sequence[float] | Vector) -> Vector:
     return (known - known.mean()) / spread if spread > 1e-9 else np.zeros(len(known))  # noqa: PLR2004
 
 
-def _column(candidates: Sequence[Candidate], name: str, search: Found) -> Vector:
+def _column(candidates: Candidates, name: str, search: Found) -> Vector:
     """Return a search's relevance of each candidate.
 
     A page it did not return scores what it must have: nothing, if the words are simply not there, else at most the
     lowest that was returned.
     """
     lowest = min(search.relevance.values(), default=0.0) if name == "semantic" or search.cut else 0.0
-    return np.array([search.relevance.get(candidate.page_id, lowest) for candidate in candidates])
+    return np.array([search.relevance.get(page, lowest) for page in candidates.names])
 
 
-def _best_of_sitting(candidates: Sequence[Candidate], columns: dict[str, Vector]) -> Vector:
+def _best_of_sitting(candidates: Candidates, columns: Mapping[str, Vector]) -> Vector:
     scores = np.sum([column for name, column in columns.items() if name in ("semantic", "keyword")], axis=0)
-    best: dict[str, float] = {}
-    for candidate, score in zip(candidates, scores, strict=True):
-        best[candidate.sitting] = max(best.get(candidate.sitting, -math.inf), float(score))
-    return standardised([best[candidate.sitting] for candidate in candidates])
+    numbers = {sitting: number for number, sitting in enumerate(dict.fromkeys(candidates.sittings))}
+    sittings = np.array([numbers[sitting] for sitting in candidates.sittings])
+    best = np.full(len(numbers), -np.inf)
+    np.maximum.at(best, sittings, scores)
+    return standardised(best[sittings])
 
 
-def _best_neighbour(candidates: Sequence[Candidate], total: Vector) -> Vector:
-    above = dict(zip((candidate.page_id for candidate in candidates), total - total.min(), strict=True))
-    following = {candidate.previous: candidate.page_id for candidate in candidates if candidate.previous}
-    return np.array([
-        max(above.get(candidate.previous, 0.0), above.get(following.get(candidate.page_id, ""), 0.0))
-        for candidate in candidates
-    ])
+def _best_neighbour(candidates: Candidates, total: Vector) -> Vector:
+    """Return, for each page, how far the better of its two neighbours stands above the worst candidate."""
+    above = total - total.min()
+    places = {page: place for place, page in enumerate(candidates.names)}
+    pairs = np.array(
+        [(place, places[before]) for place, before in enumerate(candidates.previous) if before in places], dtype=int,
+    ).reshape(-1, 2)
+    best = np.zeros(len(total))
+    np.maximum.at(best, pairs[:, 0], above[pairs[:, 1]])
+    np.maximum.at(best, pairs[:, 1], above[pairs[:, 0]])
+    return best

@@ -9,7 +9,7 @@ texts of the pages that were chosen) and one to record visits, whatever the leng
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,7 +27,7 @@ from langgraph_memoryos.stores.facts import FACT_FIELDS, parse_fact
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import PageStore, get_pages_command, parse_chain, parse_page
 from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
-from langgraph_memoryos.stores.ranking import Candidate, Found, Ranked, rank, word_confidence
+from langgraph_memoryos.stores.ranking import Candidates, Found, Ranked, rank, word_confidence
 from langgraph_memoryos.text import keywords, query_tokens
 
 _LIGHT = ("light",)
@@ -98,8 +98,8 @@ class RecallStore:
 
     def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
         """Return all pages of the thread's short-term queue, oldest first."""
-        rows = self._take(request, "short_term")["queue"]
-        return tuple(page for values in rows if (page := parse_page(values)))
+        pages: tuple[Page, ...] = self._take(request, "short_term")["queue"]
+        return pages
 
     def mid_term(self, request: RecallRequest) -> MidTermRecall:
         """Return the pages that answer the query best, by the setting ``retrieval``; none for a blank query."""
@@ -179,7 +179,9 @@ class RecallStore:
             for label, command in self._searches(keys, words, found["vector"]).items():
                 labels.append(label)
                 pipeline.execute_command(*command)
-        return found | dict(zip(labels, pipeline.execute(), strict=True))
+        found |= dict(zip(labels, pipeline.execute(), strict=True))
+        found["queue"] = tuple(page for values in found["queue"] if (page := parse_page(values)))
+        return found
 
     def _searches(self, keys: Keys, words: Sequence[str], vector: np.ndarray) -> dict[str, tuple[Any, ...]]:
         commands = {
@@ -212,11 +214,11 @@ class RecallStore:
         Every page that is not archived is searched, those in queues of other threads too; the queue of the asking
         thread is read whole as short-term memory and left out here.
         """
-        hits = {"semantic": search.vector_hits(replies["semantic"])} | {
-            name: search.text_hits(replies[name]) for name in ("keyword", "window") if name in replies
+        hits = {"semantic": search.vector_field_hits(replies["semantic"])} | {
+            name: search.text_field_hits(replies[name]) for name in ("keyword", "window") if name in replies
         }
-        candidates = _candidates(hits, without=_page_ids(replies["queue"]))
-        found = {name: self._found(name, rows, replies["words"]) for name, rows in hits.items()}
+        candidates = _candidates(hits.values(), without={page.page_id.encode() for page in replies["queue"]})
+        found = {name: self._found(name, answer, replies["words"]) for name, answer in hits.items()}
         best = rank(candidates, found, count=self._settings.top_pages)
         if not best:
             return MidTermRecall()
@@ -224,11 +226,10 @@ class RecallStore:
             self._client, self._namespace.keys(request.scope), [item.page_id for item in best])
         return _loaded(rows, request.scope).chosen(best)
 
-    def _found(self, name: str, hits: Sequence[search.Hit], words: int) -> Found:
-        relevance = {hit.document_id: hit.relevance for hit in hits}
-        best = max(relevance.values(), default=0.0)
+    def _found(self, name: str, hits: search.FieldHits, words: int) -> Found:
+        best = max(hits.relevance.values(), default=0.0)
         return Found(
-            relevance=relevance, cut=len(hits) >= self._settings.candidate_pages,
+            relevance=hits.relevance, cut=len(hits.relevance) >= self._settings.candidate_pages,
             confidence=1.0 if name == "semantic" else word_confidence(best, words),
         )
 
@@ -294,25 +295,17 @@ def _belongs(page: Page, scope: Scope) -> bool:
     return (page.user_id, page.agent_id) == (scope.user_id, scope.agent_id)
 
 
-def _page_ids(rows: Sequence[Sequence[Any]]) -> set[str]:
-    return {page.page_id for row in rows if (page := parse_page(row))}
-
-
-def _candidates(hits: dict[str, list[search.Hit]], *, without: set[str]) -> list[Candidate]:
-    fields: dict[str, dict[str, bytes]] = {}
-    for rows in hits.values():
-        for hit in rows:
-            fields.setdefault(hit.document_id, hit.fields)
-    return [
-        _candidate(name, values["light"]) for name, values in fields.items()
-        # A document that was erased between search and reply comes back without fields.
-        if "light" in values and name not in without
-    ]
-
-
-def _candidate(page_id: str, light: bytes) -> Candidate:
-    sequence, sitting, previous, length = light.decode().split("|")
-    return Candidate(page_id=page_id, sequence=int(sequence), sitting=sitting, previous=previous, length=int(length))
+def _candidates(hits: Iterable[search.FieldHits], *, without: set[bytes]) -> Candidates:
+    lights: dict[bytes, bytes] = {}
+    for answer in hits:
+        lights.update(answer.values)
+    names = [name for name in lights if name not in without]
+    columns = list(zip(*(lights[name].split(b"|") for name in names), strict=True)) or [(), (), (), ()]
+    sequences, sittings, previous, lengths = columns
+    return Candidates(
+        names=names, sequences=list(map(int, sequences)), sittings=sittings, previous=previous,
+        lengths=list(map(int, lengths)),
+    )
 
 
 def _facts(reply: Sequence[Any] | None) -> tuple[Fact, ...]:

@@ -10,7 +10,7 @@ from redis import Redis
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.heat import f_score
-from langgraph_memoryos.records import Page, Record, Scope, Segment, SegmentSummary
+from langgraph_memoryos.records import Counters, Page, Record, Scope, Segment, SegmentSummary
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
@@ -19,7 +19,6 @@ from langgraph_memoryos.text import index_text
 
 _VECTOR_PAGES = 64
 _TURNS_KEPT = 256
-_COUNTERS = {"visits": "visits", "interactions": "interactions", "visited": "last_visit_at"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,15 +118,15 @@ class SegmentStore:
             return None
         words = set(keywords)
         cosines = np.stack([candidate.mean for candidate in candidates]) @ vector
-        scores = [
-            f_score(
-                similarity=self._embedder.calibrated_similarity(cosine), left_keywords=candidate.keywords,
-                right_keywords=words,
-            )
-            for candidate, cosine in zip(candidates, cosines.tolist(), strict=True)
-        ]
-        best = int(np.argmax(scores))
-        return candidates[best] if scores[best] > threshold else None
+        best, best_score = None, threshold
+        for candidate, cosine in zip(candidates, cosines.tolist(), strict=True):
+            similarity = self._embedder.calibrated_similarity(cosine)
+            # Most segments share no keyword with the page and are not near enough by themselves.
+            if similarity > best_score or not words.isdisjoint(candidate.keywords):
+                score = f_score(similarity=similarity, left_keywords=candidate.keywords, right_keywords=words)
+                if score > best_score:
+                    best, best_score = candidate, score
+        return best
 
     def _move(
         self, keys: Keys, page: Page, place: PlacedPage, *, segment_id: str, vector: np.ndarray, now: float,
@@ -139,8 +138,8 @@ class SegmentStore:
         return scripts.run(
             self._client, "assign_page",
             keys=[keys.place(page.page_id), keys.queue(page.thread_id), keys.segment(segment_id),
-                  keys.segment_pages(segment_id), keys.segments, keys.archive, keys.heat, keys.undigested,
-                  keys.chain(place.chain_id), keys.stale, keys.page(page.page_id)],
+                  keys.segment_pages(segment_id), keys.segments, keys.archive, keys.heat,
+                  keys.undigested(segment_id), keys.chain(place.chain_id), keys.stale, keys.page(page.page_id)],
             args=[page.page_id, segment_id, place.chain_id, place.chain_meta, json.dumps(place.keywords), now,
                   page.said_at, keys.user, keys.agent, newborn, vector.tobytes(), keys.owner],
         )
@@ -149,18 +148,21 @@ class SegmentStore:
         """Return the segments that exist with their counters, in the order asked."""
         keys = self._namespace.keys(scope)
         pipeline = self._client.pipeline(transaction=False)
-        pipeline.hgetall(keys.heat)
-        pipeline.hgetall(keys.undigested)
+        if segment_ids:
+            self._counters(pipeline, keys, segment_ids)
         for segment_id in segment_ids:
             pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at"])
             pipeline.zcard(keys.segment_pages(segment_id))
-        heat, undigested, *rows = pipeline.execute()
-        waiting = list(undigested.values())
+        counters, *rows = pipeline.execute() or [()]
         return tuple(
-            _parse_segment(values, count, heat, waiting.count(segment_id.encode()))
-            for segment_id, values, count in zip(segment_ids, rows[::2], rows[1::2], strict=True)
+            _parse_segment(values, count, _parse_counters(row))
+            for row, values, count in zip(counters, rows[::2], rows[1::2], strict=True)
             if values[0] is not None
         )
+
+    def _counters(self, client: Any, keys: Keys, segment_ids: Sequence[str] = ()) -> Any:
+        return scripts.run(
+            client, "segment_counters", keys=[keys.segments, keys.heat], args=[keys.undigested(""), *segment_ids])
 
     def active(self, scope: Scope) -> tuple[Segment, ...]:
         """Return all segments in mid-term search, oldest first; at most the segment capacity, two round trips."""
@@ -174,24 +176,10 @@ class SegmentStore:
         names: Any = self._client.zrange(listing, 0, -1)
         return [name.decode() for name in names]
 
-    def counters(self, scope: Scope) -> tuple[Segment, ...]:
-        """Return id and counters (no text) of all active segments, in one round trip."""
-        keys = self._namespace.keys(scope)
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.zrange(keys.segments, 0, -1)
-        pipeline.hgetall(keys.heat)
-        pipeline.hgetall(keys.undigested)
-        names, heat, undigested = pipeline.execute()
-        waiting: dict[bytes, int] = {}
-        for owner in undigested.values():
-            waiting[owner] = waiting.get(owner, 0) + 1
-        return tuple(
-            Segment(
-                segment_id=name.decode(), undigested=waiting.get(name, 0), **scope.to_json(),
-                **_counters(heat, name.decode()),
-            )
-            for name in names
-        )
+    def counters(self, scope: Scope) -> tuple[Counters, ...]:
+        """Return the counters of all active segments, oldest first, in one round trip."""
+        rows = self._counters(self._client, self._namespace.keys(scope))
+        return tuple(Counters(**_parse_counters(row)) for row in rows)
 
     def stale(self, scope: Scope, *, limit: int) -> tuple[str, ...]:
         """Return up to ``limit`` ids of segments that pages joined since their summary was made."""
@@ -210,10 +198,11 @@ class SegmentStore:
     def undigested_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
         """Return, per segment, pages that no persona update has seen, oldest first, ``limit`` pages over all."""
         keys = self._namespace.keys(scope)
-        waiting: Any = self._client.hgetall(keys.undigested)
-        wanted = {segment_id.encode() for segment_id in segment_ids}
-        names = [page for page, owner in waiting.items() if owner in wanted]
-        rows = get_pages_command(self._client, keys, [name.decode() for name in names]) if names else ()
+        pipeline = self._client.pipeline(transaction=False)
+        for segment_id in segment_ids:
+            pipeline.zrange(keys.undigested(segment_id), 0, limit - 1)
+        names = [name.decode() for listed in pipeline.execute() for name in listed]
+        rows = get_pages_command(self._client, keys, names) if names else ()
         pages = sorted((page for row in rows if (page := parse_page(row))), key=lambda page: page.sequence)
         found: dict[str, tuple[Page, ...]] = {}
         for page in pages[:limit]:
@@ -279,7 +268,7 @@ class SegmentStore:
             args=[now, turn_id, _TURNS_KEPT, *dict.fromkeys(segment_ids)],
         )
 
-    def archive(self, scope: Scope, segments: Sequence[Segment]) -> tuple[str, ...]:
+    def archive(self, scope: Scope, segments: Sequence[Counters | Segment]) -> tuple[str, ...]:
         """Take segments and their pages out of mid-term search.
 
         A segment that was visited or grew since it was read, or that holds undigested pages, stays.
@@ -293,39 +282,40 @@ class SegmentStore:
             if scripts.run(
                 self._client, "archive_segment",
                 keys=[keys.segment(segment.segment_id), keys.segment_pages(segment.segment_id), keys.segments,
-                      keys.archive, keys.heat, keys.undigested],
+                      keys.archive, keys.heat, keys.undigested(segment.segment_id)],
                 args=[segment.segment_id, keys.page(""), keys.place(""), keys.window(""), segment.visits,
-                      segment.interactions, -keys.owner],
+                      -keys.owner],
             )
         )
 
     def cool(self, scope: Scope, digested: Mapping[str, Sequence[str]]) -> None:
-        """Mark pages digested and reset ``l_interaction`` of their segments; ``n_visit`` stays (paper, section 3.2.2).
+        """Mark pages digested, atomically; pages that joined meanwhile wait for the next update.
+
+        With them ``l_interaction`` falls to 0; ``n_visit`` stays (paper, section 3.2.2).
 
         Args:
             scope: Whose segments.
             digested: Page ids per segment id.
         """
         keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=True)
         for segment_id, page_ids in digested.items():
-            scripts.run(
-                self._client, "cool_segment", keys=[keys.segment_pages(segment_id), keys.heat, keys.undigested],
-                args=[segment_id, *page_ids],
-            )
+            if page_ids:
+                pipeline.zrem(keys.undigested(segment_id), *page_ids)
+        pipeline.execute()
 
 
-def _counters(heat: Mapping[bytes, bytes], segment_id: str) -> dict[str, Any]:
-    raw = {name: heat.get(f"{segment_id}:{field}".encode(), b"0") for field, name in _COUNTERS.items()}
+def _parse_counters(row: Sequence[Any]) -> dict[str, Any]:
+    segment_id, visits, visited, undigested = row
     return {
-        "visits": int(raw["visits"]), "interactions": int(raw["interactions"]),
-        "last_visit_at": float(raw["last_visit_at"]),
+        "segment_id": segment_id.decode(), "visits": int(visits), "interactions": undigested,
+        "last_visit_at": float(visited),
     }
 
 
-def _parse_segment(values: Sequence[Any], count: int, heat: Mapping[bytes, bytes], undigested: int) -> Segment:
+def _parse_segment(values: Sequence[Any], count: int, counters: Mapping[str, Any]) -> Segment:
     content, archived, created_at, updated_at = values
-    known = json.loads(content)
-    return Segment.from_json(known | _counters(heat, known["segment_id"]) | {
+    return Segment.from_json(json.loads(content) | counters | {
         "page_count": count, "archived": archived == b"yes", "created_at": float(created_at or 0),
-        "updated_at": float(updated_at or 0), "undigested": undigested,
+        "updated_at": float(updated_at or 0),
     })

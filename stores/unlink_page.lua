@@ -1,5 +1,5 @@
 -- Destroy a page and what its neighbours' windows hold of it.
--- KEYS: page, place, window, log, queue, undigested, erased, members, chain
+-- KEYS: page, place, window, log, queue, undigested of its segment, erased, members, chain
 -- ARGV: page id, page key prefix, place key prefix, window key prefix
 local previous = redis.call('HGET', KEYS[1], 'previous') or ''
 local following = redis.call('HGET', KEYS[2], 'next') or ''
@@ -7,7 +7,7 @@ redis.call('SADD', KEYS[7], ARGV[1])
 redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
 redis.call('ZREM', KEYS[4], ARGV[1])
 redis.call('ZREM', KEYS[5], ARGV[1])
-redis.call('HDEL', KEYS[6], ARGV[1])
+redis.call('ZREM', KEYS[6], ARGV[1])
 redis.call('ZREM', KEYS[8], ARGV[1])
 -- The chain's meta tells what its pages said; it grows again when the chain goes on.
 redis.call('UNLINK', KEYS[9])

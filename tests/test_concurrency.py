@@ -142,7 +142,7 @@ def test_two_processes_evict_and_promote_one_user_at_once(
         held = memory.parts.pages.chain(ANN, chain)
         assert held is not None
         assert held.page_count == sum(page["chain_id"] == chain for page in exported(memory, "ann"))
-    assert not any(segment.undigested for segment in memory.parts.segments.active(ANN))
+    assert not any(segment.interactions for segment in memory.parts.segments.active(ANN))
 
 
 def test_user_erased_while_consolidation_runs_does_not_come_back(open_memory: OpenMemory) -> None:

@@ -81,7 +81,7 @@ def assert_nothing_lost_nothing_doubled(memory: MemoryOS, *said: str) -> None:
     assert sum(chain.page_count for chain in {chain.chain_id: chain for chain in chains if chain}.values()) == len(placed)
     facts = [fact["text"] for fact in exported(memory, "ann", "fact")]
     assert facts == list(said[:-1])
-    assert all(segment.interactions == segment.undigested == 0 for segment in memory.parts.segments.active(ANN))
+    assert all(segment.interactions == 0 for segment in memory.parts.segments.active(ANN))
 
 
 @pytest.mark.parametrize(("step", "after"), [

@@ -134,7 +134,7 @@ class TestHeat:
         clock.now = START - DAY
         assert memory.inspect("ann")["mid_term"][0]["heat"] == 2.0
         assert memory.connection.client.hgetall(memory._namespace.keys(ANN).heat) == before
-        assert {name.split(b":")[1] for name in before} == {b"visits", b"interactions", b"visited"}
+        assert {name.split(b":")[1] for name in before} == {b"visits", b"visited"}
         assert segment.encode() in next(iter(before))
 
     def test_old_heat_alone_makes_a_segment_the_victim(self, open_memory: OpenMemory, clock: Clock) -> None:
@@ -154,11 +154,11 @@ class TestHeat:
         settle(memory, "one", "two")
         recall(memory, "one two")
         (before,) = memory.parts.segments.active(ANN)
-        assert (before.visits, before.interactions, before.undigested) == (1, 2, 2)
+        assert (before.visits, before.interactions) == (1, 2)
         (report,) = tell(memory, "ann", "three")
         (after,) = memory.parts.segments.active(ANN)
         assert report["digested_segments"] == [after.segment_id]
-        assert (after.visits, after.interactions, after.undigested) == (1, 0, 0)
+        assert (after.visits, after.interactions) == (1, 0)
 
     def test_every_hot_segment_is_promoted_in_one_go(self, open_memory: OpenMemory) -> None:
         """Only the hottest segment is ever considered, so one digested hot segment blocks all others."""
@@ -181,7 +181,7 @@ class TestHeat:
             memory.parts.segments.record_visits(ANN, [first], now=clock.now)
         assert memory.consolidate.invoke({"user_id": "ann"})["remembered"]["digested_segments"] == [first]
         tell(memory, "ann", "I own boats.", "more")
-        second = next(s.segment_id for s in memory.parts.segments.active(ANN) if s.undigested)
+        second = next(s.segment_id for s in memory.parts.segments.active(ANN) if s.interactions)
         memory.parts.segments.record_visits(ANN, [second], now=clock.now)
         assert second in memory.consolidate.invoke({"user_id": "ann"})["remembered"]["digested_segments"]
         assert "I love tea." in [fact["text"] for fact in exported(memory, "ann", "fact")]
@@ -266,7 +266,7 @@ class TestSegments:
         tell(memory, "ann", "I love tea.", "I own boats.", "I play chess.", "I love rain.")
         assert [fact["text"] for fact in exported(memory, "ann", "fact")] == ["I love tea.", "I own boats."]
         assert first_queries(memory) == ["I play chess."]
-        assert all(segment.undigested == 0 for segment in memory.parts.segments.archived(ANN))
+        assert all(segment.interactions == 0 for segment in memory.parts.segments.archived(ANN))
         assert len(memory.parts.segments.archived(ANN)) == 2
 
     def test_a_victim_whose_digest_fails_stays(self, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,7 +377,7 @@ class TestPersona:
         page = exported(memory, "ann")[0]["page_id"]
         traits = exported(memory, "ann", "trait")
         assert {trait["dimension"] for trait in traits} == {"outdoors", "openness"}
-        assert all(trait["source_page_ids"] == (page,) and trait["valid_from"] == START for trait in traits)
+        assert all(trait["source_page_ids"] == [page] and trait["valid_from"] == START for trait in traits)
         assert "outdoors: high (They said so.)" in recall(memory, "?")["text"]
 
     def test_what_an_agent_knows_is_kept_per_user(self, open_memory: OpenMemory) -> None:
@@ -449,7 +449,7 @@ class TestPersona:
         settle(memory, "None of my friends like unknown null music.")
         kinds = {item["kind"] for item in memory.export("ann")}
         assert kinds == {"page", "segment"}
-        assert not memory.parts.segments.active(ANN)[0].undigested
+        assert not memory.parts.segments.active(ANN)[0].interactions
 
     def test_what_the_assistant_said_is_no_fact_about_the_user(self, open_memory: OpenMemory) -> None:
         def judge(reply_model: type[BaseModel], messages: Sequence[BaseMessage]) -> str:
@@ -473,7 +473,7 @@ class TestPersona:
         pages = exported(memory, "ann")
         assert sum("Oslo" in page["query"] + page["reply"] for page in pages) == 1
         oslo = next(fact for fact in exported(memory, "ann", "fact") if "Oslo" in fact["text"])
-        assert oslo["source_page_ids"] == (pages[0]["page_id"],)
+        assert oslo["source_page_ids"] == [pages[0]["page_id"]]
 
     def test_times_are_those_of_the_dialogue(self, open_memory: OpenMemory, clock: Clock) -> None:
         memory = open_memory(settings=numbers(**ALWAYS_HOT))
