@@ -268,7 +268,7 @@ class SegmentStore:
             args=[now, turn_id, _TURNS_KEPT, *dict.fromkeys(segment_ids)],
         )
 
-    def archive(self, scope: Scope, segments: Sequence[Counters]) -> tuple[str, ...]:
+    def archive(self, scope: Scope, segments: Sequence[Counters | Segment]) -> tuple[str, ...]:
         """Take segments and their pages out of mid-term search.
 
         A segment that was visited or grew since it was read, or that holds undigested pages, stays.

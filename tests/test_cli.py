@@ -21,10 +21,12 @@ from langgraph_memoryos.cli import app, application
 from langgraph_memoryos.cli import doctor as doctor_module
 from langgraph_memoryos.cli.failures import plain_sentence
 from langgraph_memoryos.cli.output import one_line, printable
+from langgraph_memoryos.cli.questions import ask_weeks_later
 from langgraph_memoryos.cli.recorded import RecordedClock
 from langgraph_memoryos.cli.sessions import show_sessions
 from langgraph_memoryos.cli.streaming import remembered_line
 from langgraph_memoryos.conversations import load
+from langgraph_memoryos.demo import chinese
 from langgraph_memoryos.errors import MemoryOSError, ModelUnavailableError
 from langgraph_memoryos.state import NO_USAGE
 
@@ -505,6 +507,16 @@ def test_the_verbose_demo_names_every_step(open_memory, capsys):
     for step in ("recall: assemble_memory", "agent: agent", "remember: write_page"):
         assert told.count(f"    {step}\n") == len(conversation.exchanges), step
     assert "    consolidate: promote_hot_segments\n" in told
+
+
+def test_questions_whose_evidence_is_not_recalled_are_missed(open_memory, capsys):
+    memory, bundled = open_memory(), chinese()
+    ask_weeks_later(memory, bundled, user="nobody", thread_id="t")
+    told = capsys.readouterr().out
+    assert told.count("missed ") == len(bundled.questions)
+    assert told.count("not recalled: 2025-") == sum(len(question.evidence) for question in bundled.questions)
+    assert "found " not in told
+    assert "for 0 of 7 questions" in told
 
 
 def test_an_error_in_a_real_process_is_one_line(tmp_path):

@@ -2,13 +2,16 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 from langgraph_memoryos.analysts import DeterministicAnalyst
+from langgraph_memoryos.cli import app
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.append_only import rewrite_log
-from tests.memory_support import HashEmbeddings, exported, tell
+from tests.memory_support import HashEmbeddings, PlayedModel, exported, tell
 
 pytest_plugins = ["tests.memory_fixtures"]
 CANARY = "canary-4711-zebra"
@@ -46,6 +49,20 @@ def test_forgotten_text_is_in_no_file(tmp_path: Path, what: str) -> None:
         memory.forget("ann", **one)
         assert gone(tmp_path, CANARY)
         assert [page["query"] for page in exported(memory, "ann")] == ([] if what == "user" else ["I keep bees-canary."])
+
+
+def test_forget_on_the_command_line_clears_checkpoints_from_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("OPENAI_API_KEY", "REDIS_URL"):
+        monkeypatch.delenv(name, raising=False)
+    choice = SimpleNamespace(is_bundled=True, build=PlayedModel)
+    monkeypatch.setattr("langgraph_memoryos.memory.choose_chat_model", lambda: choice)
+    place = ["--user", "ann", "--data-dir", str(tmp_path)]
+    assert CliRunner().invoke(app, ["chat", *place], input=f"My code is {CANARY}.\n").exit_code == 0
+    assert files_with(tmp_path, CANARY)
+    assert CliRunner().invoke(app, ["forget", *place, "--yes"]).exit_code == 0
+    assert gone(tmp_path, CANARY)
 
 
 def test_a_redis_of_ones_own_is_left_alone(memory: MemoryOS) -> None:

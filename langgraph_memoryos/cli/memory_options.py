@@ -24,28 +24,16 @@ def _not_empty(value: str | None) -> str | None:
     return value
 
 
-User = Annotated[
-    str,
-    typer.Option(
-        "--user",
-        "-u",
-        envvar="LANGGRAPH_MEMORYOS_USER",
-        callback=_not_empty,
-        show_default=False,
-        help="Whose memory.",
-    ),
-]
-OptionalUser = Annotated[
-    str | None,
-    typer.Option(
-        "--user",
-        "-u",
-        envvar="LANGGRAPH_MEMORYOS_USER",
-        callback=_not_empty,
-        show_default=False,
-        help="Whose memory.",
-    ),
-]
+_USER_OPTION = typer.Option(
+    "--user",
+    "-u",
+    envvar="LANGGRAPH_MEMORYOS_USER",
+    callback=_not_empty,
+    show_default=False,
+    help="Whose memory.",
+)
+User = Annotated[str, _USER_OPTION]
+OptionalUser = Annotated[str | None, _USER_OPTION]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on standard output and nothing else there.")]
 
 _SHARED: dict[str, tuple[Any, Any]] = {

@@ -31,7 +31,7 @@ def _show(question: Question, pages: list[dict[str, Any]], said: dict[str, Excha
     complete = all(source_id in ranks for source_id in question.evidence)
     console.print("found  " if complete else "missed ", style="green" if complete else "red", end="")
     console.print(one_line(question.text), soft_wrap=True)
-    for source_id in question.evidence:
+    for source_id in (each for each in question.evidence if each in said):
         place = f"#{ranks[source_id]}" if source_id in ranks else "not recalled:"
         exchange = said[source_id]
         speaker, text = dialogue_lines(exchange.to_json())[0]
