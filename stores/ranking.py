@@ -1,10 +1,11 @@
 """How candidate pages become a ranked list: score fusion and locality, as plain arithmetic without Redis.
 
 Reciprocal-rank fusion throws away how much better a page is; here each search's scores are standardised over the
-candidates and added. A conversation stays on its subject for a while, so a page is also found by the words of the
-pages around it (its window), and lifted when something else in the same sitting answers well. Segments and sittings are
-priors that lift their pages, not gates that hide the others. Every weight was chosen on the LoCoMo development split
-(`benchmarks/README.md` has the table); they lie on a plateau where none of them matters much by itself.
+candidates and added. A conversation stays on its subject for a while, so a page is found by the words of its window (its
+own and those of the pages right before and after it), and lifted when something else in the same sitting answers well.
+Sittings are priors that lift their pages, not gates that hide the others. Every weight was chosen on the LoCoMo
+development split (`benchmarks/README.md` has the table); they lie on a plateau where none of them matters much by itself.
+A third search, for the words of the page alone, was left out again: it found no more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-WEIGHTS = {"semantic": 1.0, "window": 0.75, "keyword": 0.25, "length": 0.5, "sitting": 0.3}
+WEIGHTS = {"semantic": 1.0, "window": 1.0, "length": 0.4, "sitting": 0.3}
 NEIGHBOUR_WEIGHT = 0.1
-_CONFIDENT_RELEVANCE_PER_WORD = 2.5
+_CONFIDENT_RELEVANCE_PER_WORD = 3.0
 
 Vector = NDArray[np.float64]
 
@@ -60,8 +61,8 @@ def word_confidence(best_relevance: float, words: int) -> float:
     """Return how far a word search can be trusted, from its best BM25 score and the number of words asked.
 
     Where no page holds more than a rare word or two of the question, standardised scores would make much of little: the
-    words of a search that found little count less. Measured: recall@5 of the English slice 76.9 to 81.1, of the Chinese
-    one 74.7 to 81.4, LoCoMo recall@10 unchanged.
+    words of a search that found little count less. Measured when it came in: recall@5 of the English slice 76.9 to
+    81.1 %, of the Chinese one 74.7 to 81.4 %, LoCoMo recall@10 unchanged.
     """
     return min(1.0, best_relevance / (_CONFIDENT_RELEVANCE_PER_WORD * words)) if words else 0.0
 
@@ -83,7 +84,7 @@ def rank(
 
     Args:
         candidates: Pages that any search returned.
-        found: Searches by name: ``semantic`` (cosine), ``keyword`` and ``window`` (BM25).
+        found: Searches by name: ``semantic`` (cosine of the page) and ``window`` (BM25 of its window).
         count: How many to return.
         weights: Weight of each part.
         neighbour: Weight of the better of the pages right before and after.
@@ -94,7 +95,7 @@ def rank(
         name: search.confidence * standardised(_column(candidates, name, search)) for name, search in found.items()
     }
     columns["length"] = standardised(np.log(np.asarray(candidates.lengths) + 5.0))
-    columns["sitting"] = _best_of_sitting(candidates, columns)
+    columns["sitting"] = _best_of_sitting(candidates, columns["semantic"])
     parts = {name: weights[name] * column for name, column in columns.items()}
     total = np.sum(list(parts.values()), axis=0)
     parts["neighbour"] = neighbour * _best_neighbour(candidates, total)
@@ -126,12 +127,12 @@ def _column(candidates: Candidates, name: str, search: Found) -> Vector:
     return np.array([search.relevance.get(page, lowest) for page in candidates.names])
 
 
-def _best_of_sitting(candidates: Candidates, columns: Mapping[str, Vector]) -> Vector:
-    scores = np.sum([column for name, column in columns.items() if name in ("semantic", "keyword")], axis=0)
+def _best_of_sitting(candidates: Candidates, semantic: Vector) -> Vector:
+    """Return, for each page, how near the nearest page of its sitting is; windows reach into it by themselves."""
     numbers = {sitting: number for number, sitting in enumerate(dict.fromkeys(candidates.sittings))}
     sittings = np.array([numbers[sitting] for sitting in candidates.sittings])
     best = np.full(len(numbers), -np.inf)
-    np.maximum.at(best, sittings, scores)
+    np.maximum.at(best, sittings, semantic)
     return standardised(best[sittings])
 
 

@@ -32,6 +32,7 @@ from langgraph_memoryos.stores.ranking import Candidates, Found, Ranked, rank, w
 from langgraph_memoryos.text import keywords, query_tokens
 
 _LIGHT = ("light",)
+_NOTHING = (0,)
 _MAX_OWNERS = 10_000
 _MAX_FLIGHTS = 256
 _QUERY_KEYWORDS = 12
@@ -203,13 +204,17 @@ class RecallStore:
                 self._namespace.index("segment"), f"{search.owner_filter(keys)} @archived:{{no}}", vector,
                 count=self._settings.segment_capacity, fields=("json",),
             )}
-        within, index, count = search.owner_filter(keys), self._namespace.index("page"), self._settings.candidate_pages
-        commands["semantic"] = search.vector_search(index, within, vector, count=count, fields=_LIGHT)
+        within, count = search.owner_filter(keys), self._candidates_per_search
+        commands["semantic"] = search.vector_search(
+            self._namespace.index("page"), within, vector, count=count, fields=_LIGHT)
         if words:
-            commands["keyword"] = search.text_search(index, within, words, count=count, fields=_LIGHT)
             commands["window"] = search.text_search(
                 self._namespace.index("window"), within, words, count=count, fields=_LIGHT)
         return commands
+
+    @property
+    def _candidates_per_search(self) -> int:
+        return max(self._settings.candidate_pages, self._settings.top_pages)
 
     def _fused(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
         """Rank by all searches and load the texts of the best.
@@ -217,11 +222,13 @@ class RecallStore:
         Every page that is not archived is searched, those in queues of other threads too; the queue of the asking
         thread is read whole as short-term memory and left out here.
         """
-        hits = {"semantic": search.vector_field_hits(replies["semantic"])} | {
-            name: search.text_field_hits(replies[name]) for name in ("keyword", "window") if name in replies
+        semantic = search.vector_field_hits(replies["semantic"])
+        window = search.text_field_hits(replies.get("window", _NOTHING))
+        candidates = _candidates((semantic, window), without={page.page_id.encode() for page in replies["queue"]})
+        found = {
+            "semantic": self._found(semantic), "window": self._found(window, confidence=word_confidence(
+                max(window.relevance.values(), default=0.0), replies["words"])),
         }
-        candidates = _candidates(hits.values(), without={page.page_id.encode() for page in replies["queue"]})
-        found = {name: self._found(name, answer, replies["words"]) for name, answer in hits.items()}
         best = rank(candidates, found, count=self._settings.top_pages)
         if not best:
             return MidTermRecall()
@@ -229,12 +236,9 @@ class RecallStore:
             self._client, self._namespace.keys(request.scope), [item.page_id for item in best])
         return _loaded(rows, request.scope).chosen(best)
 
-    def _found(self, name: str, hits: search.FieldHits, words: int) -> Found:
-        best = max(hits.relevance.values(), default=0.0)
+    def _found(self, hits: search.FieldHits, *, confidence: float = 1.0) -> Found:
         return Found(
-            relevance=hits.relevance, cut=len(hits.relevance) >= self._settings.candidate_pages,
-            confidence=1.0 if name == "semantic" else word_confidence(best, words),
-        )
+            relevance=hits.relevance, cut=len(hits.relevance) >= self._candidates_per_search, confidence=confidence)
 
     def _two_stage(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
         """Top-m segments by F-score with the query, then top-k of their pages by similarity (paper, section 3.3)."""

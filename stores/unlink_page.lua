@@ -22,7 +22,7 @@ for _, of in ipairs({previous, following}) do
     local before = redis.call('HGET', ARGV[2] .. of, 'previous') or ''
     local after = redis.call('HGET', ARGV[3] .. of, 'next') or ''
     local words = {}
-    for _, page in ipairs({before, of, after}) do
+    for _, page in ipairs({before, of, of, after}) do
       if page ~= '' then words[#words + 1] = redis.call('HGET', ARGV[2] .. page, 'content') or '' end
     end
     redis.call('HSET', ARGV[4] .. of, 'text', table.concat(words, ' '))

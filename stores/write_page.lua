@@ -17,6 +17,7 @@ local function refresh_window(of)
   local words = {}
   if own[1] ~= '' then words[1] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
   words[#words + 1] = own[2]
+  words[#words + 1] = own[2]
   if following ~= '' then words[#words + 1] = redis.call('HGET', page_prefix .. following, 'content') or '' end
   redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '), 'owner', own[3], 'sequence', own[4],
     'light', own[5])

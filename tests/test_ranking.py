@@ -35,7 +35,7 @@ def test_equal_pages_come_newest_first_and_the_count_is_a_limit() -> None:
 
 def test_parts_add_up_to_the_relevance() -> None:
     ranked = rank(pages("p", "q", "r", previous={"q": "p"}), {
-        "semantic": found(p=0.9, q=0.1, r=0.3), "keyword": found(q=4.0), "window": found(p=1.0, q=2.0),
+        "semantic": found(p=0.9, q=0.1, r=0.3), "window": found(p=1.0, q=2.0),
     }, count=3)
     assert {name for item in ranked for name in item.parts} == {*WEIGHTS, "neighbour"}
     for item in ranked:
@@ -56,9 +56,9 @@ def test_a_page_of_a_good_sitting_beats_an_equal_one_of_another() -> None:
 
 
 def test_a_page_a_search_did_not_return_scores_nothing_or_the_least_that_was_returned() -> None:
-    whole = rank(pages("p", "q", "r"), {"keyword": found(p=4.0, q=2.0)}, count=3)
-    cut = rank(pages("p", "q", "r"), {"keyword": found(p=4.0, q=2.0, cut=True)}, count=3)
-    parts = [{item.page_id: item.parts["keyword"] for item in ranked} for ranked in (whole, cut)]
+    whole = rank(pages("p", "q", "r"), {"window": found(p=4.0, q=2.0)}, count=3)
+    cut = rank(pages("p", "q", "r"), {"window": found(p=4.0, q=2.0, cut=True)}, count=3)
+    parts = [{item.page_id: item.parts["window"] for item in ranked} for ranked in (whole, cut)]
     assert parts[0]["q"] > parts[0]["r"]
     assert parts[1]["q"] == parts[1]["r"]
 
@@ -66,9 +66,9 @@ def test_a_page_a_search_did_not_return_scores_nothing_or_the_least_that_was_ret
 def test_a_word_search_that_found_little_counts_little() -> None:
     assert word_confidence(0.0, 3) == word_confidence(1.0, 0) == 0.0
     assert 0 < word_confidence(2.0, 3) < word_confidence(4.0, 3) < word_confidence(99.0, 3) == 1.0
-    half = rank(pages("p", "q"), {"keyword": found(p=4.0, confidence=0.5)}, count=2)
-    full = rank(pages("p", "q"), {"keyword": found(p=4.0)}, count=2)
-    assert half[0].parts["keyword"] == pytest.approx(full[0].parts["keyword"] / 2)
+    half = rank(pages("p", "q"), {"window": found(p=4.0, confidence=0.5)}, count=2)
+    full = rank(pages("p", "q"), {"window": found(p=4.0)}, count=2)
+    assert half[0].parts["window"] == pytest.approx(full[0].parts["window"] / 2)
 
 
 def test_standardised_values_have_mean_0_and_spread_1_or_are_all_nothing() -> None:

@@ -499,7 +499,7 @@ class TestRecall:
                 (found,) = memory.parts.recall.mid_term(dataclasses.replace(asked, turn_id=turn, thread_id="x")).pages
             assert len(sent) == expected
         # No word of the page is left in the question once the name is out.
-        assert found.parts["keyword"] == 0
+        assert found.parts["window"] == 0
         memory.parts.pages.write(ANN, dataclasses.replace(exchange("Soup", source="n"), agent_name="Nora"))
         with round_trips(memory) as sent:
             memory.parts.recall.mid_term(dataclasses.replace(asked, turn_id="t3", thread_id="x"))
