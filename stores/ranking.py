@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 WEIGHTS = {"semantic": 1.0, "window": 1.0, "length": 0.4, "sitting": 0.3}
 NEIGHBOUR_WEIGHT = 0.1
-_CONFIDENT_RELEVANCE_PER_WORD = 3.0
+_CONFIDENT_RELEVANCE_PER_WORD = 3.5
 
 Vector = NDArray[np.float64]
 

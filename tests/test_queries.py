@@ -64,7 +64,7 @@ PRESETS = {"default": MemorySettings(short_term_capacity_pages=1, eviction_batch
 def best_by_words(memory: MemoryOS, query: str) -> str:
     """Return the recalled page whose words fit best, wherever other signals rank it."""
     found = memory.search(query, user_id="ann")
-    return max(found, key=lambda page: page.parts["keyword"]).page.query
+    return max(found, key=lambda page: page.parts["window"]).page.query
 
 
 @pytest.fixture(params=list(PRESETS))

@@ -20,6 +20,9 @@ def found(*, cut: bool = False, confidence: float = 1.0, **relevance: float) -> 
     return Found(relevance={name.encode(): value for name, value in relevance.items()}, cut=cut, confidence=confidence)
 
 
+EQUAL = {"semantic": found(p=0.5, q=0.5, r=0.5)}
+
+
 def order(candidates: Candidates, count: int = 9, **searches: Found) -> list[str]:
     return [item.page_id for item in rank(candidates, searches, count=count)]
 
@@ -56,8 +59,8 @@ def test_a_page_of_a_good_sitting_beats_an_equal_one_of_another() -> None:
 
 
 def test_a_page_a_search_did_not_return_scores_nothing_or_the_least_that_was_returned() -> None:
-    whole = rank(pages("p", "q", "r"), {"window": found(p=4.0, q=2.0)}, count=3)
-    cut = rank(pages("p", "q", "r"), {"window": found(p=4.0, q=2.0, cut=True)}, count=3)
+    whole = rank(pages("p", "q", "r"), EQUAL | {"window": found(p=4.0, q=2.0)}, count=3)
+    cut = rank(pages("p", "q", "r"), EQUAL | {"window": found(p=4.0, q=2.0, cut=True)}, count=3)
     parts = [{item.page_id: item.parts["window"] for item in ranked} for ranked in (whole, cut)]
     assert parts[0]["q"] > parts[0]["r"]
     assert parts[1]["q"] == parts[1]["r"]
@@ -66,8 +69,8 @@ def test_a_page_a_search_did_not_return_scores_nothing_or_the_least_that_was_ret
 def test_a_word_search_that_found_little_counts_little() -> None:
     assert word_confidence(0.0, 3) == word_confidence(1.0, 0) == 0.0
     assert 0 < word_confidence(2.0, 3) < word_confidence(4.0, 3) < word_confidence(99.0, 3) == 1.0
-    half = rank(pages("p", "q"), {"window": found(p=4.0, confidence=0.5)}, count=2)
-    full = rank(pages("p", "q"), {"window": found(p=4.0)}, count=2)
+    half = rank(pages("p", "q"), EQUAL | {"window": found(p=4.0, confidence=0.5)}, count=2)
+    full = rank(pages("p", "q"), EQUAL | {"window": found(p=4.0)}, count=2)
     assert half[0].parts["window"] == pytest.approx(full[0].parts["window"] / 2)
 
 
