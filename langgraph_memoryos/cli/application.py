@@ -27,6 +27,8 @@ COMMANDS = {
         ("demo", "demo", "See the memory at work on two recorded conversations, without network or API key."),
         ("chat", "chat", "Talk to an agent that remembers you, in this thread and all others."),
         ("replay", "replay", "Bring a recorded conversation into memory."),
+        ("load", "load",
+         "Load documents into a user's archive, where archival_memory_search of `chat --mode memgpt` finds them."),
         ("ask", "ask", "Ask a user's memory: see the pages it recalls, and an answer if a chat model is at hand."),
         ("inspect", "inspection",
          "Show what each tier holds of a user: queues, segments with their heat now, facts and persona."),
