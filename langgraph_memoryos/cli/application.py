@@ -31,7 +31,7 @@ COMMANDS = {
          "Load documents into a user's archive, where archival_memory_search of `chat --mode memgpt` finds them."),
         ("ask", "ask", "Ask a user's memory: see the pages it recalls, and an answer if a chat model is at hand."),
         ("inspect", "inspection",
-         "Show what each tier holds of a user: queues, segments with their heat now, facts and persona."),
+         "Show what each tier holds of a user: queues, segments with their heat now, facts, persona, blocks, archive."),
         ("export", "export", "Print everything known of a user, over all agents, as JSON Lines."),
         ("forget", "forget",
          "Destroy a page, a fact, a thread or, with none of them named, all that is known of a user."),
