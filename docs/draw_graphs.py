@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 - a script
-"""Draws the graphs into README.md, between ``<!-- graph:NAME -->`` and ``<!-- /graph -->``; needs no Redis.
+"""Draws the graphs between ``<!-- graph:NAME -->`` and ``<!-- /graph -->`` of README.md and docs; needs no Redis.
 
 python docs/draw_graphs.py [--check]
 """
@@ -7,7 +7,7 @@ python docs/draw_graphs.py [--check]
 import argparse
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from langgraph_memoryos.graphs import (
     build_consolidate_graph,
     build_recall_graph,
     build_remember_graph,
+    build_virtual_context_graph,
 )
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.stores.embedder import Embedder
@@ -32,13 +33,23 @@ from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.stores.personas import PersonaStore
 from langgraph_memoryos.stores.recall import RecallStore
 from langgraph_memoryos.stores.segments import SegmentStore
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+MODEL = FakeListChatModel(responses=[""])
 BUILDERS: dict[str, Callable[[MemoryParts], StateGraph[Any, Any, Any, Any]]] = {
-    "chat": lambda parts: build_chat_graph(parts, model=FakeListChatModel(responses=[""])),
+    "chat": lambda parts: build_chat_graph(parts, model=MODEL),
     "recall": build_recall_graph,
     "remember": build_remember_graph,
     "consolidate": build_consolidate_graph,
+    "virtual_context": lambda parts: build_virtual_context_graph(parts, model=MODEL),
+    "hybrid": lambda parts: build_virtual_context_graph(
+        parts, model=MODEL, settings=VirtualContextSettings(mode="hybrid"),
+    ),
+}
+PLACES = {
+    ROOT / "README.md": ("chat", "recall", "remember", "consolidate", "virtual_context"),
+    ROOT / "docs" / "memgpt.md": ("hybrid",),
 }
 # GitHub shows the front matter as text, so what LangGraph puts there is left out.
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -69,15 +80,16 @@ def unconnected_parts() -> MemoryParts:
     )
 
 
-def with_pictures(text: str) -> str:
-    """Return the text with every picture drawn anew.
+def with_pictures(text: str, names: Iterable[str] = tuple(BUILDERS)) -> str:
+    """Return the text with the pictures of the named graphs drawn anew.
 
     Raises:
         ValueError: the markers of a graph are missing, or there are two of them.
     """
-    for name, drawn in pictures().items():
+    drawings = pictures()
+    for name in names:
         place = re.compile(rf"(<!-- graph:{name} -->\n).*?(<!-- /graph -->)", re.DOTALL)
-        block = f"```mermaid\n{drawn}\n```\n"
+        block = f"```mermaid\n{drawings[name]}\n```\n"
         text, found = place.subn(lambda match, block=block: f"{match[1]}{block}{match[2]}", text)
         if found != 1:
             raise ValueError(
@@ -87,18 +99,21 @@ def with_pictures(text: str) -> str:
 
 
 def main() -> int:
-    """Rewrite the README, or with ``--check`` say whether that would change it."""
+    """Rewrite the files, or with ``--check`` say whether that would change any."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; fail if the pictures are old")
     check = parser.parse_args().check
-    before = README.read_text(encoding="utf-8") if README.exists() else ""
-    try:
-        after = with_pictures(before)
-    except ValueError as error:
-        sys.exit(f"{README.name}: {error}")
-    if not check:
-        README.write_text(after, encoding="utf-8")
-    return int(check and after != before)
+    changed = False
+    for place, names in PLACES.items():
+        before = place.read_text(encoding="utf-8") if place.exists() else ""
+        try:
+            after = with_pictures(before, names)
+        except ValueError as error:
+            sys.exit(f"{place.name}: {error}")
+        changed = changed or after != before
+        if not check:
+            place.write_text(after, encoding="utf-8")
+    return int(check and changed)
 
 
 if __name__ == "__main__":

@@ -28,37 +28,40 @@ def add_maintenance(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *
 
     A thinking step that fails ends the run: what it should have judged stays as it was.
     """
-    _add_eviction(graph, parts)
-    _add_promotion(graph, parts, done=done)
-
-
-def _add_eviction(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts) -> None:
     settings = parts.settings
     graph.add_node(FIRST_STEP, SelectOverflow(
         store=parts.pages, batch=settings.eviction_batch_pages, capacity=settings.short_term_capacity_pages))
+    add_filing(graph, parts, failed=END)
+    graph.add_node("summarise_segments", thinking_step(
+        "summarise_segments", SummariseSegments(analyst=parts.analyst), model=parts.memory_model),
+        input_schema=SummariseSegmentsInput)
+    graph.add_node("refresh_segments", RefreshSegments(store=parts.segments))
+    add_promotion(graph, parts, done=done)
+
+    graph.add_edge(FIRST_STEP, "analyse_pages")
+    graph.add_edge("assign_segments", "summarise_segments")
+    _unless_failed(graph, "summarise_segments", "refresh_segments")
+    graph.add_edge("refresh_segments", "evict_cold_segments")
+
+
+def add_filing(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, failed: str) -> None:
+    """Add the steps that move pages into segments; ``failed`` is what follows when they cannot be judged."""
+    settings = parts.settings
     graph.add_node("analyse_pages", thinking_step(
         "analyse_pages", AnalysePages(analyst=parts.analyst), model=parts.memory_model), input_schema=AnalysePagesInput)
     graph.add_node("assign_segments", AssignSegments(
         store=parts.segments, threshold=settings.segment_threshold, refresh_pages=settings.refresh_pages,
         clock=parts.clock,
     ))
-    graph.add_node("summarise_segments", thinking_step(
-        "summarise_segments", SummariseSegments(analyst=parts.analyst), model=parts.memory_model),
-        input_schema=SummariseSegmentsInput)
-    graph.add_node("refresh_segments", RefreshSegments(store=parts.segments))
+    _unless_failed(graph, "analyse_pages", "assign_segments", failed=failed)
+
+
+def add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, done: str) -> None:
+    """Add the steps from ``evict_cold_segments`` to a cool persona; ``done`` is what follows them."""
+    settings = parts.settings
     graph.add_node("evict_cold_segments", EvictColdSegments(
         store=parts.segments, capacity=settings.segment_capacity, weights=settings.heat_weights, clock=parts.clock,
     ))
-
-    graph.add_edge(FIRST_STEP, "analyse_pages")
-    _unless_failed(graph, "analyse_pages", "assign_segments")
-    graph.add_edge("assign_segments", "summarise_segments")
-    _unless_failed(graph, "summarise_segments", "refresh_segments")
-    graph.add_edge("refresh_segments", "evict_cold_segments")
-
-
-def _add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, done: str) -> None:
-    settings = parts.settings
     graph.add_node("promote_hot_segments", PromoteHotSegments(
         store=parts.segments, promotion_heat=settings.promotion_heat, weights=settings.heat_weights,
         digest_pages=settings.digest_pages, clock=parts.clock,
@@ -85,5 +88,7 @@ def _add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *,
     )
 
 
-def _unless_failed(graph: StateGraph[Any, Any, Any, Any], step: str, following: str) -> None:
-    ask(graph, step, routes.thinking_failed, yes=("failed", END), no=("judged", following))
+def _unless_failed(
+    graph: StateGraph[Any, Any, Any, Any], step: str, following: str, *, failed: str = END,
+) -> None:
+    ask(graph, step, routes.thinking_failed, yes=("failed", failed), no=("judged", following))

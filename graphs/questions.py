@@ -1,6 +1,6 @@
-"""Conditional edges: a yes-or-no question after a step, with the answers as labels in the picture."""
+"""Conditional edges: a question after a step, with the answers as labels in the picture."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -10,11 +10,22 @@ def ask(
     graph: StateGraph[Any, Any, Any, Any], step: str, question: Callable[[Any], bool], *, yes: tuple[str, str],
     no: tuple[str, str],
 ) -> None:
-    """Let ``question`` decide what follows ``step``; ``yes`` and ``no`` are (label, next step)."""
+    """Let a yes-or-no ``question`` decide what follows ``step``; ``yes`` and ``no`` are (label, next step)."""
+
+    def answer(state: Any) -> str:
+        return yes[0] if question(state) else no[0]
+
+    choose(graph, step, answer, dict((yes, no)))
+
+
+def choose(
+    graph: StateGraph[Any, Any, Any, Any], step: str, question: Callable[[Any], str], answers: Mapping[str, str],
+) -> None:
+    """Let ``question`` decide what follows ``step``; ``answers`` are next steps by label."""
 
     def route(state: Any) -> str:
-        return yes[0] if question(state) else no[0]
+        return question(state)
 
     # Without a schema of its own a route sees only what its step reads or writes.
     route.__annotations__["state"] = graph.state_schema
-    graph.add_conditional_edges(step, route, {yes[0]: yes[1], no[0]: no[1]})
+    graph.add_conditional_edges(step, route, dict(answers))

@@ -18,25 +18,35 @@ STAGES = ("retrieve_short_term", "retrieve_mid_term", "retrieve_long_term")
 
 def build_recall_graph(parts: MemoryParts) -> StateGraph[Any, Any, Any, Any]:
     """Return the builder of ``recall``: messages in, ``memory`` out. No model is called."""
-    settings = parts.settings
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(
         RecallState, context_schema=MemoryContext, input_schema=RecallInput, output_schema=RecallOutput,
     )
     graph.add_node("resolve_turn", ResolveTurn(
         default_agent=parts.default_agent, new_turn_id=parts.new_turn_id), input_schema=RecallInput)
+    add_retrieval(
+        graph, parts, after="resolve_turn", before="assemble_memory",
+        max_memory_tokens=parts.settings.max_memory_tokens,
+    )
+    graph.add_edge(START, "resolve_turn")
+    return graph
+
+
+def add_retrieval(
+    graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, after: str, before: str, max_memory_tokens: int,
+) -> None:
+    """Add the three stages after the step that asks, and memory made of what ``before`` is given of them."""
+    settings = parts.settings
     graph.add_node("retrieve_short_term", RetrieveShortTerm(store=parts.recall))
     graph.add_node("retrieve_mid_term", RetrieveMidTerm(store=parts.recall))
     graph.add_node("retrieve_long_term", RetrieveLongTerm(store=parts.recall))
     graph.add_node("assemble_memory", AssembleMemory(
-        max_memory_tokens=settings.max_memory_tokens, max_short_term_tokens=settings.max_short_term_tokens,
+        max_memory_tokens=max_memory_tokens, max_short_term_tokens=settings.max_short_term_tokens,
         agent_profile=parts.agent_profile,
     ))
     graph.add_node("record_visits", RecordVisits(store=parts.segments, clock=parts.clock))
 
-    graph.add_edge(START, "resolve_turn")
     for stage in STAGES:
-        graph.add_edge("resolve_turn", stage)
-    graph.add_edge(list(STAGES), "assemble_memory")
+        graph.add_edge(after, stage)
+    graph.add_edge(list(STAGES), before)
     graph.add_edge("assemble_memory", "record_visits")
     graph.add_edge("record_visits", END)
-    return graph

@@ -8,9 +8,15 @@ from langgraph.graph import END, START, StateGraph
 
 from langgraph_memoryos.function_tools import blocks_of, schema_text
 from langgraph_memoryos.functions import MemoryFunctions
-from langgraph_memoryos.graphs.hybrid import HybridState, add_automatic_recall, add_filing, add_promotion
+from langgraph_memoryos.graphs.chat import build_chat_graph
+from langgraph_memoryos.graphs.hybrid import (
+    HybridState,
+    add_hybrid_eviction,
+    add_hybrid_promotion,
+    add_hybrid_recall,
+)
 from langgraph_memoryos.graphs.parts import MemoryParts
-from langgraph_memoryos.graphs.questions import ask
+from langgraph_memoryos.graphs.questions import ask, choose
 from langgraph_memoryos.nodes import virtual_routes as routes
 from langgraph_memoryos.nodes.build_context import BuildContext
 from langgraph_memoryos.nodes.call_model import CallModel, CallModelInput
@@ -45,12 +51,15 @@ def build_virtual_context_graph(
     Args:
         parts: The collaborators of a memory; ``parts.system`` holds the developer's instructions.
         model: Runs the loop; without tool calling, it fills in one JSON schema over all functions.
-        settings: Numbers and mode; ``hybrid`` adds MemoryOS's recall before and its segments after.
-        summary_model: Writes the recursive summary; default ``model``.
+        settings: Numbers and mode; ``hybrid`` adds MemoryOS's recall before and its segments after, and
+            ``memoryos`` is the graph ``chat``.
+        summary_model: Writes the recursive summary; without one it quotes.
         count: Counts tokens of a text without any network; default an estimate, corrected by what the model
             reports.
     """
-    chosen = settings or VirtualContextSettings()
+    chosen = (settings or VirtualContextSettings()).fitted_to(model.profile or {})
+    if chosen.mode == "memoryos":
+        return build_chat_graph(parts, model=model)
     hybrid = chosen.mode == "hybrid"
     count = count or token_counter(model)
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(
@@ -61,11 +70,11 @@ def build_virtual_context_graph(
     )
     _add_loop(graph, parts, model, chosen, count)
     if hybrid:
-        add_automatic_recall(graph, parts, after="ingest_event", before="build_context")
-        add_filing(graph, parts, settings=chosen, count=count)
-        add_promotion(graph, parts, after="finish_event")
+        add_hybrid_recall(graph, parts, settings=chosen, before="build_context")
+        add_hybrid_eviction(graph, parts, settings=chosen)
+        add_hybrid_promotion(graph, parts, after="finish_event")
     else:
-        _add_flush(graph, chosen, summary_model or model, count)
+        _add_flush(graph, chosen, summary_model, count)
         graph.add_edge("finish_event", END)
     begins = "recall_memory" if hybrid else "build_context"
     ask(graph, "ingest_event", routes.has_event, yes=("event", begins), no=("nothing", "finish_event"))
@@ -145,11 +154,8 @@ def _add_loop(
     graph.add_node("finish_event", FinishEvent(messages=messages, leases=leases))
     graph.add_edge(START, "ingest_event")
     graph.add_edge("build_context", "check_pressure")
-    graph.add_conditional_edges(
-        "check_pressure",
-        routes.what_next,
-        {"full": "select_evicted", "run": "call_model", "rest": "finish_event"},
-    )
+    following = {"full": "select_evicted", "run": "call_model", "rest": "finish_event"}
+    choose(graph, "check_pressure", routes.what_next, following)
     graph.add_edge("replace_evicted", "check_pressure")
     graph.add_edge("call_model", "execute_functions")
     graph.add_edge("execute_functions", "build_context")
@@ -158,7 +164,7 @@ def _add_loop(
 def _add_flush(
     graph: StateGraph[Any, Any, Any, Any],
     settings: VirtualContextSettings,
-    model: BaseChatModel,
+    model: BaseChatModel | None,
     count: CountTokens,
 ) -> None:
     graph.add_node(
@@ -175,10 +181,11 @@ def _add_flush(
 
 
 def uses_native_calls(model: BaseChatModel, settings: VirtualContextSettings) -> bool:
-    """Tell whether the model is given tools: as the setting says, else if its class can bind any."""
+    """Tell whether the model is given tools: as the setting says, else as its profile, else if it can bind any."""
     if settings.calls != "auto":
         return settings.calls == "native"
-    return type(model).bind_tools is not BaseChatModel.bind_tools
+    calls_tools = (model.profile or {}).get("tool_calling")
+    return calls_tools if calls_tools is not None else type(model).bind_tools is not BaseChatModel.bind_tools
 
 
 def token_counter(model: BaseChatModel) -> Callable[[str], int]:

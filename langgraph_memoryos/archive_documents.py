@@ -15,6 +15,7 @@ from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 
 MARKDOWN = frozenset({".md", ".markdown", ".mdx"})
+_CHUNKS_PER_REPORT = 128
 SUFFIXES = MARKDOWN | {".txt", ".text", ".rst", ".log"}
 """What is taken from a folder; a file that is named itself may have any suffix, as long as it is text."""
 
@@ -25,12 +26,13 @@ class DocumentError(MemoryOSError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class LoadReport:
-    """What became of one file.
+    """How far the loading of one file is.
 
     Attributes:
         source: Its name relative to the folder that was given.
         chunks: Chunks it has.
-        added: Those that were not in the archive yet.
+        stored: Chunks of it that are in the archive by now; all of them in its last report.
+        added: Those that were not in the archive before.
         done: Files handled so far, this one included.
         of: Files there are.
         problem: Why it was left out, or empty.
@@ -38,10 +40,16 @@ class LoadReport:
 
     source: str
     chunks: int
+    stored: int
     added: int
     done: int
     of: int
     problem: str = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether this is the file's last report."""
+        return self.stored == self.chunks
 
 
 def load_documents(
@@ -53,6 +61,8 @@ def load_documents(
     clock: Callable[[], float],
 ) -> Iterator[LoadReport]:
     """Load a file, or every text and Markdown file below a folder; what is no text is reported, not fatal.
+
+    Yields a report for each file, and for a long one some before it is finished.
 
     Raises:
         DocumentError: there is no such path, or a folder holds nothing to load.
@@ -66,13 +76,21 @@ def load_documents(
             if "\0" in text:
                 raise DocumentError(f"{source} is a binary file")
         except (OSError, ValueError) as error:
-            yield LoadReport(source=source, chunks=0, added=0, done=done, of=len(files), problem=str(error))
+            yield LoadReport(
+                source=source, chunks=0, stored=0, added=0, done=done, of=len(files), problem=str(error)
+            )
             continue
         chunks = split_text(text, settings, markdown=file.suffix.lower() in MARKDOWN)
         new = archival.missing(scope, chunks)
-        archival.insert(scope, new, now=clock(), source=source)
-        archival.record_source(scope, source, chunks=len(chunks))
-        yield LoadReport(source=source, chunks=len(chunks), added=len(new), done=done, of=len(files))
+        known, added = len(chunks) - len(new), 0
+        for batch in [new[at : at + _CHUNKS_PER_REPORT] for at in range(0, len(new), _CHUNKS_PER_REPORT)] or [[]]:
+            archival.insert(scope, batch, now=clock(), source=source)
+            added += len(batch)
+            if added == len(new):
+                archival.record_source(scope, source, chunks=len(chunks))
+            yield LoadReport(
+                source=source, chunks=len(chunks), stored=known + added, added=added, done=done, of=len(files)
+            )
 
 
 def _files(root: Path) -> list[Path]:

@@ -164,6 +164,9 @@ def local_chat_model(
         "use_responses_api": False,
     }
     settings |= {"model": weights.stem, "max_tokens": max_tokens, "temperature": temperature}
+    settings["profile"] = {"max_input_tokens": context_tokens - max_tokens, "max_output_tokens": max_tokens}
+    if _is_bundled(weights):
+        settings["profile"] |= {"tool_calling": False}  # it writes prose where others call; it follows a grammar
     from langgraph_memoryos.openai_clients import local_chat_client  # noqa: PLC0415 - slow to import
 
     return local_chat_client(server, **{**settings, **options})

@@ -31,11 +31,14 @@ from langgraph_memoryos.records import Exchange, ProfileField, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import Remembered
 from langgraph_memoryos.stores.append_only import rewrite_log
+from langgraph_memoryos.stores.archival import ArchivalStore
+from langgraph_memoryos.stores.blocks import BlockStore
 from langgraph_memoryos.stores.connection import RedisConnection, open_redis
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.erase import COLLECTIONS, Erased, Eraser
 from langgraph_memoryos.stores.facts import FactStore
 from langgraph_memoryos.stores.keys import DEFAULT_NAMESPACE, Namespace
+from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.stores.personas import PersonaStore
 from langgraph_memoryos.stores.recall import RecallRequest, RecallStore
@@ -219,7 +222,8 @@ class MemoryOS:
     def export(self, user_id: str | int) -> Iterator[dict[str, Any]]:
         """Yield everything known of a user as JSON objects with a ``kind``: page, segment, fact, trait, profile, ….
 
-        Pages come in order of arrival over all agents and tiers, archived ones included.
+        Pages come in order of arrival over all agents and tiers, archived ones included. Of a virtual context there
+        are also blocks, what they were before each change, and the messages of each thread; its archive is facts.
         """
         user = readable_id(user_id, what="user_id")
         for page in self._parts.pages.iterate(user):
@@ -243,11 +247,24 @@ class MemoryOS:
                 yield {"kind": "profile", "of": section} | owner | entry.to_json()
         for replaced in parts.personas.history(scope):
             yield {"kind": "history"} | owner | replaced
+        yield from self._export_virtual_context(scope)
+
+    def _export_virtual_context(self, scope: Scope) -> Iterator[dict[str, Any]]:
+        owner, pages = scope.to_json(), self._parts.pages
+        blocks, messages = pages.sibling(BlockStore), pages.sibling(MessageStore)
+        for block in blocks.all(scope):
+            yield {"kind": "block"} | owner | block.to_json()
+            for past in blocks.history(scope, block.label):
+                yield {"kind": "past block"} | owner | past.to_json()
+        for thread_id in messages.threads(scope):
+            for message in messages.all(scope, thread_id):
+                yield owner | {"thread_id": thread_id} | message | {"kind": "message", "of": message["kind"]}
 
     def inspect(self, user_id: str | int, *, agent_id: str | int | None = None) -> dict[str, Any]:
-        """Return what each tier holds: counts, queues, segments with their heat now, facts and persona."""
+        """Return what each tier holds: counts, queues, segments with their heat now, facts, persona, blocks, archive."""
         scope = self._scope(user_id, agent_id)
         parts, now = self._parts, self._parts.clock()
+        archive = parts.pages.sibling(ArchivalStore)
         segments = [
             segment.to_json() | {"heat": heat(
                 visits=segment.visits, interactions=segment.interactions, last_visit_at=segment.last_visit_at, now=now,
@@ -263,6 +280,8 @@ class MemoryOS:
             "user_facts": [fact.to_json() for fact in parts.facts.current(scope, "user_knowledge")],
             "agent_traits": [fact.to_json() for fact in parts.facts.current(scope, "agent_traits")],
             "persona": parts.personas.get(scope).to_json(),
+            "blocks": [block.to_json() for block in parts.pages.sibling(BlockStore).all(scope)],
+            "archive": {"items": archive.count(scope), "documents": archive.sources(scope)},
         }
 
     def set_profile(
@@ -281,8 +300,9 @@ class MemoryOS:
         """Destroy one page, one fact, one thread, or, with none of these named, everything of a user.
 
         What only rests on erased pages goes with them (facts, persona entries, chain texts), and summaries of segments
-        are made anew from the pages they still have. Checkpoints belong to your checkpointer: delete those there. An
-        embedded server writes its files anew, so that the text is gone from the disk as well.
+        are made anew from the pages they still have. Blocks and the archive say nothing of where they come from: they
+        only go with the whole user, an archived text also by its fact id. Checkpoints belong to your checkpointer:
+        delete those there. An embedded server writes its files anew, so that the text is gone from the disk as well.
 
         Raises:
             RecordNotFoundError: there is no such page or fact.

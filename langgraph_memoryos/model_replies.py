@@ -43,6 +43,19 @@ def _unique_ids(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return calls
 
 
+def readable_calls(calls: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return calls without lone surrogates, which no server takes back and no file can hold."""
+    return tuple(_readable(call) for call in calls)
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, dict):
+        return {readable(name): _readable(item) for name, item in value.items()}
+    return [_readable(item) for item in value] if isinstance(value, list) else value
+
+
 def written_call(text: str, *, prefix: str) -> tuple[dict[str, Any], ...]:
     """Return the call that a text spells out as JSON, fenced, with prose around it or cut off.
 

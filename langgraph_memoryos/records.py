@@ -170,6 +170,7 @@ class Fact(Record):
         collection: ``user_knowledge``, ``agent_traits`` or ``archival``.
         text: The statement.
         source_page_ids: Pages it was drawn from.
+        source: Document that an archived text was loaded from, or empty.
         valid_from: Dialogue time of the first of those pages.
         valid_to: Dialogue time from which it no longer holds; ``None`` while it is current.
         superseded_by: Id of the fact that replaced it, or empty.
@@ -183,6 +184,7 @@ class Fact(Record):
     user_id: str
     agent_id: str
     source_page_ids: tuple[str, ...] = ()
+    source: str = ""
     valid_from: float = 0.0
     valid_to: float | None = None
     superseded_by: str = ""

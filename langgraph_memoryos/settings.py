@@ -1,6 +1,7 @@
 """Every number that shapes a memory, validated at construction; presets ``default`` and ``paper``."""
 
 import os
+from collections.abc import Iterable
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -136,9 +137,10 @@ class MemorySettings(BaseModel):
     @classmethod
     def from_env(cls, **changes: Any) -> Self:
         """Read ``LANGGRAPH_MEMORYOS_<FIELD>`` variables; explicit ``changes`` beat them."""
-        found = {
-            name: os.environ[ENVIRONMENT_PREFIX + name.upper()]
-            for name in cls.model_fields
-            if ENVIRONMENT_PREFIX + name.upper() in os.environ
-        }
-        return cls(**(found | changes))
+        return cls(**(environment_values(cls.model_fields) | changes))
+
+
+def environment_values(names: Iterable[str]) -> dict[str, Any]:
+    """Return the fields that ``LANGGRAPH_MEMORYOS_<FIELD>`` variables set, as they stand there."""
+    named = {name: ENVIRONMENT_PREFIX + name.upper() for name in names}
+    return {name: os.environ[variable] for name, variable in named.items() if variable in os.environ}

@@ -8,14 +8,19 @@ threads; what lasts beyond a thread is in Redis.
 import asyncio
 import atexit
 import threading
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from langgraph_memoryos.memory import Graph, GraphName, MemoryOS
 from langgraph_memoryos.settings import MemorySettings
+from langgraph_memoryos.virtual_context import VirtualContext
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
 
 DEFAULT_USER = "me"
 DEFAULT_AGENT = "assistant"
+
+ServedName = GraphName | Literal["virtual_context"]
 
 
 class StudioContext(BaseModel):
@@ -39,9 +44,9 @@ class _SharedMemory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._memory: MemoryOS | None = None
-        self._graphs: dict[GraphName, Graph] = {}
+        self._graphs: dict[ServedName, Graph] = {}
 
-    def graph(self, name: GraphName) -> Graph:
+    def graph(self, name: ServedName) -> Graph:
         """Return a compiled graph; the first call opens the memory and blocks for some seconds."""
         with self._lock:
             if name not in self._graphs:
@@ -54,8 +59,11 @@ class _SharedMemory:
             atexit.register(self._memory.close)
         return self._memory
 
-    def _compiled(self, memory: MemoryOS, name: GraphName) -> Graph:
-        builder = memory.builder(name)
+    def _compiled(self, memory: MemoryOS, name: ServedName) -> Graph:
+        if name == "virtual_context":
+            builder = VirtualContext(memory, settings=VirtualContextSettings.from_env()).builder()
+        else:
+            builder = memory.builder(name)
         builder.context_schema = StudioContext
         bound: Graph = builder.compile(name=name).with_config(
             configurable={"user_id": DEFAULT_USER},  # for runs that bring no context at all
@@ -84,3 +92,8 @@ async def remember() -> Graph:
 async def consolidate() -> Graph:
     """Return ``consolidate``."""
     return await asyncio.to_thread(_SHARED.graph, "consolidate")
+
+
+async def virtual_context() -> Graph:
+    """Return ``virtual_context`` in the mode that ``LANGGRAPH_MEMORYOS_MODE`` names, else ``memgpt``."""
+    return await asyncio.to_thread(_SHARED.graph, "virtual_context")

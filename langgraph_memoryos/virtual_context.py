@@ -13,8 +13,10 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
 from langgraph_memoryos.archive_documents import LoadReport, load_documents
+from langgraph_memoryos.dialogue import message_text
+from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.function_tools import blocks_of
-from langgraph_memoryos.graphs.virtual_context import build_virtual_context_graph
+from langgraph_memoryos.graphs import build_virtual_context_graph
 from langgraph_memoryos.identity import DEFAULT_THREAD
 from langgraph_memoryos.ids import readable_id
 from langgraph_memoryos.memory import Graph, MemoryOS
@@ -37,7 +39,8 @@ class VirtualContext:
         model: Runs the loop; default: the memory's reply model.
         settings: Numbers and mode.
         checkpointer: Keeps the queue between events; without one it is kept in Redis, without time travel.
-        summary_model: Writes the recursive summary; default ``model``.
+        summary_model: Writes the recursive summary; default ``model``, else the memory's model for maintenance.
+            With neither, as when only the bundled small model is at hand, the summary quotes.
         count: Counts tokens offline.
 
     Example:
@@ -58,7 +61,10 @@ class VirtualContext:
         self._memory = memory
         self._model = model
         self._checkpointer = checkpointer
-        self._options: dict[str, Any] = {"summary_model": summary_model, "count": count}
+        self._options: dict[str, Any] = {
+            "summary_model": summary_model or model or memory.parts.memory_model,
+            "count": count,
+        }
         self.settings = settings or VirtualContextSettings()
         pages = memory.parts.pages
         self.blocks: BlockStore = pages.sibling(BlockStore)
@@ -85,7 +91,12 @@ class VirtualContext:
     ) -> Turn:
         """Handle a user's message; the report's ``sent`` holds what the user reads."""
         message = HumanMessage(text, id=self._memory.parts.new_turn_id())
-        return self._run({"messages": [message]}, user_id, thread_id, ids)
+        result = self._run({"messages": [message]}, user_id, thread_id, ids)
+        if self.settings.mode == "memoryos":
+            reply = message_text(result["messages"][-1])
+            return Turn(kind="user_message", reason="done", steps=1, sent=[reply])
+        report: Turn = result["virtual"]
+        return report
 
     def alert(
         self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
@@ -117,18 +128,21 @@ class VirtualContext:
     def _event(
         self, kind: str, text: str, user_id: str | int, thread_id: str | int, ids: dict[str, Any]
     ) -> Turn:
+        if self.settings.mode == "memoryos":
+            raise MemoryOSError("Only a message can be sent in mode memoryos; events need memgpt or hybrid.")
         event = Event(kind=kind, text=text, id=self._memory.parts.new_turn_id())
-        return self._run({"event": event}, user_id, thread_id, ids)
+        report: Turn = self._run({"event": event}, user_id, thread_id, ids)["virtual"]
+        return report
 
     def _run(
         self, given: dict[str, Any], user_id: str | int, thread_id: str | int, ids: dict[str, Any]
-    ) -> Turn:
+    ) -> dict[str, Any]:
         scope = self.scope(user_id, ids.get("agent_id"))
         who = scope.to_json() | {"thread_id": readable_id(thread_id, what="thread_id")}
         # Not the thread's name: two users who both call a thread "default" must not share its checkpoint.
         config = RunnableConfig(configurable={"thread_id": self.checkpoint_thread(**who)})
-        report: Turn = self.graph.invoke(given, config, context=who)["virtual"]
-        return report
+        result: dict[str, Any] = self.graph.invoke(given, config, context=who)
+        return result
 
     def checkpoint_thread(self, *, user_id: str, agent_id: str, thread_id: str) -> str:
         """Return the ``thread_id`` under which a checkpointer keeps a user's thread."""

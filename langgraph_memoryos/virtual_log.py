@@ -13,6 +13,11 @@ def scope_of(state: Mapping[str, Any]) -> tuple[Scope, str]:
     return Scope.from_json(state["scope"]), state["scope"]["thread_id"]
 
 
+def queue_snapshot(queue: Sequence[Mapping[str, Any]], *, handled: str, warned: bool) -> Entry:
+    """Return what a run without a checkpoint needs to go on: which messages are in the queue."""
+    return {"messages": [message["message_id"] for message in queue], "handled": handled, "warned": warned}
+
+
 def log_entries(messages: Sequence[QueueMessage], page: Page | None) -> list[Entry]:
     """Return the messages as log entries; texts that stand in ``page`` become quotes of it."""
     entries: list[Entry] = []

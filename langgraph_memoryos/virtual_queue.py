@@ -14,7 +14,7 @@ from langgraph_memoryos.virtual_state import QueueMessage
 
 CountTokens = Callable[[str], int]
 
-MESSAGE_OVERHEAD_TOKENS = 12
+MESSAGE_OVERHEAD_TOKENS = 24
 """Role, envelope and time of a message, which its text does not show."""
 _SHORTEST_CLIP_TOKENS = 16
 _CLIPPED = "[truncated: the middle is left out here; the full text is in recall storage]"
@@ -31,7 +31,8 @@ def message_tokens(message: QueueMessage, count: CountTokens = count_tokens) -> 
         count(json.dumps(call["arguments"], ensure_ascii=False)) + count(call["name"]) + 8
         for call in message.calls
     )
-    return MESSAGE_OVERHEAD_TOKENS + count(message.text) + calls
+    # Texts stand in envelopes of JSON, where quotes and line ends are escaped.
+    return MESSAGE_OVERHEAD_TOKENS + count(json.dumps(message.text, ensure_ascii=False)) + calls
 
 
 def queue_tokens(messages: Sequence[QueueMessage], count: CountTokens = count_tokens) -> int:

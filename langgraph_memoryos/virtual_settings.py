@@ -1,11 +1,13 @@
 """The numbers of MemGPT's virtual context, validated at construction."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from langgraph_memoryos.errors import MemoryOSError
+from langgraph_memoryos.settings import environment_values
 
 FUNCTION_NAMES = (
     "send_message",
@@ -61,10 +63,12 @@ class VirtualContextSettings(BaseModel):
     mode: Mode = Field(
         default="memgpt",
         description="memgpt: the model reads by function calls; hybrid: MemoryOS also recalls before events; "
-        "memoryos: code alone decides (then this graph is not needed).",
+        "memoryos: code alone decides, and the graph is `chat`.",
     )
     context_window_tokens: int = Field(
-        default=8192, ge=256, description="Tokens of input the model may be given."
+        default=8192,
+        ge=256,
+        description="Tokens of input the model may be given; unless set, no more than its profile allows.",
     )
     warn_fraction: float = Field(
         default=0.7, gt=0, le=1, description="Share of the window that warns of pressure."
@@ -151,6 +155,22 @@ class VirtualContextSettings(BaseModel):
             raise ValueError("chunk_overlap_characters must be below chunk_characters")
         return self
 
+    @classmethod
+    def from_env(cls, **changes: Any) -> Self:
+        """Read ``LANGGRAPH_MEMORYOS_<FIELD>`` variables of all but blocks and functions; ``changes`` beat them."""
+        return cls(**(environment_values(cls.model_fields.keys() - {"blocks", "functions"}) | changes))
+
+    def fitted_to(self, profile: Mapping[str, Any]) -> Self:
+        """Return the settings with a window that a model takes, where none was chosen.
+
+        Args:
+            profile: What the model says of itself (``BaseChatModel.profile``); ``max_input_tokens`` is read.
+        """
+        most = profile.get("max_input_tokens") or self.context_window_tokens
+        if "context_window_tokens" in self.model_fields_set or most >= self.context_window_tokens:
+            return self
+        return self.model_copy(update={"context_window_tokens": most})
+
     @property
     def zone(self) -> ZoneInfo:
         """The users' time zone."""
@@ -175,6 +195,11 @@ class VirtualContextSettings(BaseModel):
     def result_tokens(self) -> int:
         """Tokens of one function result, at most: a quarter of the window."""
         return self.context_window_tokens // 4
+
+    @property
+    def recalled_tokens(self) -> int:
+        """Tokens of what MemoryOS recalls in hybrid mode, at most: a fifth of the window."""
+        return self.context_window_tokens // 5
 
     @property
     def summary_tokens(self) -> int:

@@ -14,7 +14,14 @@ from langgraph_memoryos import ids
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest
 from langgraph_memoryos.analysts.structured import aask, ask
 from langgraph_memoryos.function_tools import call_schema, signatures, tool_schemas
-from langgraph_memoryos.model_replies import native_calls, prompt_messages, spoken, thought_of, written_call
+from langgraph_memoryos.model_replies import (
+    native_calls,
+    prompt_messages,
+    readable_calls,
+    spoken,
+    thought_of,
+    written_call,
+)
 from langgraph_memoryos.prompts.virtual_context import system_text
 from langgraph_memoryos.state import RecalledMemory, ScopeState, Usage, added_usage
 from langgraph_memoryos.virtual_queue import parse_queue
@@ -129,7 +136,7 @@ class CallModel:
         if text and not calls and turn["kind"] == "user_message" and not turn["sent"]:
             text, calls = "", (spoken(text, prefix=name),)
         message = QueueMessage(
-            message_id=name, kind="assistant", text=text, said_at=self.clock(), calls=calls
+            message_id=name, kind="assistant", text=text, said_at=self.clock(), calls=readable_calls(calls)
         )
         return CallModelUpdate(
             queue=[*state["queue"], message.to_json()],

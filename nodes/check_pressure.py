@@ -55,18 +55,21 @@ class CheckPressure:
     def __call__(self, state: CheckPressureInput) -> CheckPressureUpdate:
         """Return the pressure, and the warning if one is due."""
         scope, thread_id = scope_of(state)
-        turn, queue = state["turn"], list(state["queue"])
+        turn, queue = state["turn"], state["queue"]
         before = state.get("pressure") or Pressure()
         # A thread is busy for as long as its event causes steps.
         self.leases.take(scope, thread_id, turn["event_id"], seconds=self.settings.lease_seconds)
         pressure = self._measure(state, queue, before)
-        if pressure["tokens"] >= self.settings.warn_tokens and not pressure["warned"] and not turn["reason"]:
-            warning = self._warning(turn)
-            self.messages.append(scope, thread_id, log_entries([warning], None))
-            queue.append(warning.to_json())
-            turn = Turn(**turn | {"again": True, "warnings": turn["warnings"] + 1})
-            pressure = self._measure(state, queue, Pressure(**before | {"warned": True}))
-        return CheckPressureUpdate(queue=queue, turn=turn, pressure=pressure)
+        if pressure["tokens"] < self.settings.warn_tokens or pressure["warned"] or turn["reason"]:
+            return CheckPressureUpdate(pressure=pressure)
+        warning = self._warning(turn)
+        self.messages.append(scope, thread_id, log_entries([warning], None))
+        warned = [*queue, warning.to_json()]
+        return CheckPressureUpdate(
+            queue=warned,
+            turn=Turn(**turn | {"again": True, "warnings": turn["warnings"] + 1}),
+            pressure=self._measure(state, warned, Pressure(**before | {"warned": True})),
+        )
 
     def _measure(self, state: Mapping[str, Any], queue: list[dict[str, Any]], before: Pressure) -> Pressure:
         correction = before.get("correction", 1.0)

@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
-from langgraph_memoryos.virtual_log import scope_of
+from langgraph_memoryos.virtual_log import queue_snapshot, scope_of
 from langgraph_memoryos.virtual_state import Pressure, Turn
 
 
@@ -41,14 +41,8 @@ class FinishEvent:
         scope, thread_id = scope_of(state)
         turn = Turn(**state["turn"] | {"reason": state["turn"]["reason"] or "done"})
         if turn["event_id"]:
-            self.messages.save_queue(
-                scope,
-                thread_id,
-                {
-                    "messages": [message["message_id"] for message in state["queue"]],
-                    "handled": state.get("handled", ""),
-                    "warned": (state.get("pressure") or {}).get("warned", False),
-                },
-            )
+            warned = (state.get("pressure") or {}).get("warned", False)
+            snapshot = queue_snapshot(state["queue"], handled=state.get("handled", ""), warned=warned)
+            self.messages.save_queue(scope, thread_id, snapshot)
             self.leases.release(scope, thread_id, turn["event_id"])
         return FinishEventUpdate(virtual=turn, turn=turn)

@@ -19,7 +19,7 @@ from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import log_entries
+from langgraph_memoryos.virtual_log import log_entries, queue_snapshot
 from langgraph_memoryos.virtual_queue import CountTokens, truncated
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import EVENT_KINDS, Event, Pressure, QueueMessage, Turn, VirtualInput
@@ -88,9 +88,13 @@ class IngestEvent:
             return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=new[-1].kind))
         new = self._written(scope, thread_id, new, exchange)
         handled = restored["handled"] if event else event_id
+        queue = [*restored["queue"], *(self._shown(message) for message in new)]
+        # Kept before a model can fail: without a checkpoint, the next event begins here.
+        snapshot = queue_snapshot(queue, handled=handled, warned=restored["pressure"].get("warned", False))
+        self.messages.save_queue(scope, thread_id, snapshot)
         return IngestEventUpdate(
             scope=where,
-            queue=[*restored["queue"], *(self._shown(message) for message in new)],
+            queue=queue,
             handled=handled,
             turn=_begun(new[-1], exchange or _spoken_first(new[-1], thread_id)),
             pressure=restored["pressure"],

@@ -78,6 +78,8 @@ class ArchivalStore:
         """Store texts in order and return their ids; an identical current text is stored once."""
         clean = [storable(text) for text in texts]
         stored: list[str] = []
+        keys = self._namespace.keys(scope)
+        self._client.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
         for start in range(0, len(clean), _BATCH):
             batch = clean[start : start + _BATCH]
             vectors = self._embedder.embed_passages(batch)

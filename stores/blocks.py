@@ -69,10 +69,12 @@ class BlockStore:
 
     def ensure(self, scope: Scope, blocks: Sequence[Block]) -> None:
         """Create the blocks that do not exist yet; those that do stay as they are."""
+        keys = self._namespace.keys(scope)
         pipeline = self._client.pipeline(transaction=False)
+        pipeline.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
         for block in blocks:
             readable_id(block.label, what="block label")
-            keys, home = self._namespace.keys(scope), self._home(scope, shared=block.shared)
+            home = self._home(scope, shared=block.shared)
             pipeline.hsetnx(
                 keys.blocks, _tag(block.label), json.dumps({"label": block.label, "shared": block.shared})
             )

@@ -12,6 +12,7 @@ from langgraph_memoryos.records import Collection, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.facts import FactStore
 from langgraph_memoryos.stores.keys import Keys, Namespace
+from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
 
 _BATCH = 500
@@ -39,6 +40,7 @@ class Eraser:
         self._namespace = namespace
         self._pages = pages
         self._facts = facts
+        self._messages = pages.sibling(MessageStore)
 
     def user(self, user_id: str) -> Erased:
         """Destroy every key of a user, over all agents; run it again and nothing is left to do."""
@@ -58,11 +60,13 @@ class Eraser:
         return [name for name in self._client.scan_iter(match=pattern, count=1000) if name != keys.erased.encode()]
 
     def thread(self, scope: Scope, thread_id: str) -> Erased:
-        """Destroy all pages of one thread (over all agents of the user) and what only they support."""
+        """Destroy all pages and messages of one thread (over all agents of the user) and what only they support."""
         pages = [page for page in self._pages.iterate(scope.user_id) if page.thread_id == thread_id]
         erased = self._erase_pages(pages)
-        for agent_id in {page.agent_id for page in pages} | {scope.agent_id}:
-            keys = self._namespace.keys(Scope(user_id=scope.user_id, agent_id=agent_id))
+        for agent_id in {*self._pages.agents(scope.user_id), scope.agent_id}:
+            mine = Scope(user_id=scope.user_id, agent_id=agent_id)
+            keys = self._namespace.keys(mine)
+            self._messages.forget_thread(mine, thread_id)
             self._client.hdel(keys.threads, keys.thread_tag(thread_id))
             self._client.hdel(keys.heads, keys.thread_tag(thread_id))
         return erased
@@ -107,6 +111,7 @@ class Eraser:
             facts += self._erase_facts(scope, keys, erased)
             self._erase_persona(keys, erased)
             self._drop_empty_segments(keys, touched)
+            self._messages.forget_pages(scope, erased)
         return Erased(pages=len(pages), facts=facts, segment_ids=tuple(touched))
 
     def _erase_page(self, keys: Keys, page: Page) -> None:

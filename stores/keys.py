@@ -224,6 +224,11 @@ class Keys:
         """Hash: message id to JSON; what was said to each other stands in the pages and is only referred to."""
         return self._key("contents", self.agent, self.thread_tag(thread_id))
 
+    @property
+    def logged_threads(self) -> str:
+        """Hash: thread tag to JSON of the readable id of each thread that has a message log, for this agent."""
+        return self._key("logged", self.agent)
+
     def fifo(self, thread_id: str) -> str:
         """Text: JSON of the ids in a thread's FIFO queue after its last event."""
         return self._key("fifo", self.agent, self.thread_tag(thread_id))

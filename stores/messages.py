@@ -5,7 +5,7 @@ What is no dialogue (alerts, calls, results, summaries) is kept here and is not 
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from redis import Redis
@@ -40,9 +40,14 @@ class MessageStore:
         scripts.run(
             self._client,
             "append_messages",
-            keys=[keys.messages(thread_id), keys.message_contents(thread_id)],
-            args=pairs,
+            keys=[keys.messages(thread_id), keys.message_contents(thread_id), keys.logged_threads],
+            args=[keys.thread_tag(thread_id), json.dumps(thread_id), *pairs],
         )
+
+    def threads(self, scope: Scope) -> tuple[str, ...]:
+        """Return the threads that have a log, by name."""
+        raw: Any = self._client.hvals(self._namespace.keys(scope).logged_threads)
+        return tuple(sorted(json.loads(name) for name in raw))
 
     def count(self, scope: Scope, thread_id: str) -> int:
         """Return the number of messages of a thread."""
@@ -90,31 +95,29 @@ class MessageStore:
         raw: Any = self._client.get(self._namespace.keys(scope).fifo(thread_id))
         return dict(json.loads(raw)) if raw else {}
 
-    def forget_pages(self, scope: Scope, thread_ids: Sequence[str], page_ids: Sequence[str]) -> None:
-        """After pages were erased: drop what quotes them, and what in these threads may retell them.
+    def forget_pages(self, scope: Scope, page_ids: Collection[str]) -> None:
+        """After pages were erased: drop what quotes them, and what may retell them.
 
         Summaries, results and inner monologue may hold what an erased page said, and nobody can tell which;
-        their texts are emptied, their place in the order stays.
+        their texts are emptied in all threads of the agent, their place in the order stays.
         """
         keys = self._namespace.keys(scope)
         gone = set(page_ids)
-        for thread_id in thread_ids:
-            raw: Any = self._client.hgetall(keys.message_contents(thread_id))
+        for thread_id in self.threads(scope):
+            contents = keys.message_contents(thread_id)
+            raw: Any = self._client.hgetall(contents)
             for name, value in raw.items():
                 entry = json.loads(value)
                 if entry["kind"] in _DERIVED or gone & {quote["page"] for quote in _quotes(entry)}:
-                    emptied = {
-                        "message_id": entry["message_id"],
-                        "kind": entry["kind"],
-                        "said_at": entry["said_at"],
-                    }
-                    self._client.hset(keys.message_contents(thread_id), name, json.dumps(emptied))
+                    emptied = {part: entry[part] for part in ("message_id", "kind", "said_at")}
+                    self._client.hset(contents, name, json.dumps(emptied))
             self._client.unlink(keys.fifo(thread_id))
 
     def forget_thread(self, scope: Scope, thread_id: str) -> None:
         """Destroy the log of a thread."""
         keys = self._namespace.keys(scope)
         self._client.unlink(keys.messages(thread_id), keys.message_contents(thread_id), keys.fifo(thread_id))
+        self._client.hdel(keys.logged_threads, keys.thread_tag(thread_id))
 
 
 def _quotes(entry: Entry) -> list[dict[str, Any]]:

@@ -29,12 +29,14 @@ from langgraph_memoryos.conversations import load
 from langgraph_memoryos.demo import chinese
 from langgraph_memoryos.errors import MemoryOSError, ModelUnavailableError
 from langgraph_memoryos.state import NO_USAGE
+from tests.virtual_support import ToolModel, acts, call, say
 
 pytest_plugins = ["tests.memory_fixtures"]
 SAMPLES = Path(__file__).parent / "samples"
 LOCOMO = SAMPLES / "locomo.json"
 COMMANDS = (
-    "ask", "chat", "consolidate", "demo", "doctor", "export", "forget", "inspect", "migrate", "replay",
+    "ask", "chat", "consolidate", "demo", "doctor", "export", "forget", "inspect", "load", "migrate",
+    "replay",
 )  # fmt: skip
 ESCAPE = "\x1b"
 
@@ -78,6 +80,15 @@ def replies(monkeypatch):
     for module in ("memory", "cli.ask", "cli.demo"):
         monkeypatch.setattr(f"langgraph_memoryos.{module}.choose_chat_model", lambda: choice)
     return waiting
+
+
+@pytest.fixture
+def tools(monkeypatch):
+    """Let ``chat`` be answered by a model that calls functions as a test's script says."""
+    model = ToolModel()
+    choice = SimpleNamespace(is_bundled=True, name="scripted", weights=None, build=lambda **_: model)
+    monkeypatch.setattr("langgraph_memoryos.memory.choose_chat_model", lambda: choice)
+    return model
 
 
 def exported(run, user):
@@ -399,6 +410,116 @@ def test_chat_without_a_model_says_what_to_do(run, monkeypatch):
     monkeypatch.setattr("langgraph_memoryos.memory.choose_chat_model", none)
     result = run("chat", "-u", "ann", stdin="Hi\n", exit_code=1)
     assert result.stderr.strip() == "Error: There is no chat model: set OPENAI_API_KEY."
+
+
+# MemGPT: load, and chat in the other modes
+
+
+def test_load_reads_files_and_folders_once_and_memgpt_finds_them(run, run_json, tools, tmp_path):
+    (tmp_path / "notes" / "deep").mkdir(parents=True)
+    (tmp_path / "notes" / "deep" / "harbour.md").write_text(
+        "# Harbour\n\n" + "\n".join(f"Ferry {number} leaves at 7:42." for number in range(120))
+    )
+    (tmp_path / "notes" / "code.txt").write_text("The locker code is 4711-zebra.")
+    (tmp_path / "notes" / "photo.png").write_bytes(b"no text")
+    (tmp_path / "notes" / "binary.txt").write_bytes(b"\xff\x00\xfe")
+    told = run("load", tmp_path / "notes", "--user", "ann").stdout
+    assert "2/3 code.txt: 1 chunks, 1 new\n" in told
+    assert "1/3 binary.txt: " in told
+    assert ESCAPE not in told
+    again = run_json("load", tmp_path / "notes", "--user", "ann")
+    assert [(file["source"], file["added"], bool(file["problem"])) for file in again["files"]] == [
+        ("binary.txt", 0, True), ("code.txt", 0, False), ("deep/harbour.md", 0, False),
+    ]  # fmt: skip
+    assert again["items"] == sum(file["chunks"] for file in again["files"]) > 3
+    one = run_json("load", tmp_path / "notes" / "code.txt", "--user", "bob")
+    assert (one["user"], one["items"]) == ("bob", 1)
+
+    tools.script = [acts(call("archival_memory_search", request_heartbeat=True, query="locker code")), say("4711-zebra")]
+    asked = run("chat", "--mode", "memgpt", "-u", "ann", "--steps", stdin="What is the locker code?\n")
+    assert "execute_functions: archival_memory_search OK: Showing" in asked.stdout
+    assert "The locker code is 4711-zebra." in str(tools.asked[1])
+    assert "\n4711-zebra\n" in asked.stdout
+
+
+def test_load_says_what_it_cannot_load(run, tmp_path):
+    assert "no file or folder" in run("load", tmp_path / "none", "-u", "ann", exit_code=1).stderr
+    assert "holds no text" in run("load", tmp_path, "-u", "ann", exit_code=1).stderr
+    (tmp_path / "x.txt").write_bytes(b"\xff\xfe\x00\xd8")
+    refused = run("load", tmp_path / "x.txt", "-u", "ann", "--json", exit_code=1)
+    assert refused.stderr.startswith("Error: Nothing was loaded: ")
+    assert json.loads(refused.stdout)["files"][0]["problem"]
+
+
+def test_memgpt_shows_thoughts_calls_failures_pressure_and_evictions(run, tools, monkeypatch, redis_connection):
+    monkeypatch.setenv("LANGGRAPH_MEMORYOS_CONTEXT_WINDOW_TOKENS", "2600")
+    tools.script = [
+        acts(
+            call("core_memory_append", request_heartbeat=True, block="human", content="Likes figs-canary"),
+            thought="I note that.",
+        ),
+        acts(call("core_memory_append", block="nowhere", content="x")),
+        say("Noted."),
+    ]
+    long = "The keeper of the lighthouse told another story about the harbour. " * 20
+    talk = ["I like figs-canary.", *(f"{at}: {long}" for at in range(4))]
+    told = run("chat", "--mode", "memgpt", "-u", "zoe", "--steps", stdin="\n".join(talk) + "\n").stdout
+    steps = [line.strip() for line in told.splitlines()]
+    assert "call_model: thought I note that." in steps
+    assert any(step.startswith("call_model: calls core_memory_append(") for step in steps)
+    assert any(step.startswith("execute_functions: core_memory_append OK: Added") for step in steps)
+    assert any(step.startswith("execute_functions: core_memory_append failed: ") for step in steps)
+    assert any(step.startswith("check_pressure: memory pressure, the model is warned at ") for step in steps)
+    assert any(re.match(r"select_evicted: \d+ messages leave the queue", step) for step in steps)
+    assert any(re.match(r"replace_evicted: flush, \d+ messages stay in view, summary: ", step) for step in steps)
+    assert "Noted." in steps
+    assert sum(bool(re.fullmatch(r"\d+ steps?(, \d flush(es)?)?, \d+ model calls?", step)) for step in steps) == len(talk)
+    assert ESCAPE not in told
+
+    quiet = run("chat", "--mode", "memgpt", "-u", "zoe", stdin="And now?\n").stdout
+    assert quiet.splitlines() == ["ok", "1 step, 1 model call"]
+    assert "Likes figs-canary" in str(tools.asked[-1][0].content)
+    run("forget", "-u", "zoe", "--yes")
+    assert keys_with(redis_connection, b"figs-canary") == []
+
+
+def test_hybrid_recalls_and_the_model_calls(run, tools):
+    run("replay", LOCOMO, "--sample", "tiny-1", "--user", "ada", "--no-model")
+    tools.script = [say("A quince tree.")]
+    told = run("chat", "--mode", "hybrid", "-u", "ada", "--steps", stdin="What did I plant?\n").stdout
+    assert re.search(r"recall_memory: [1-9]\d* pages", told)
+    assert "\nA quince tree.\n" in told
+    assert told.endswith("\n1 step, 1 model call\n")
+    assert "I planted a quince tree." in str(tools.asked[0][0].content)
+    assert any("A quince tree." in text for text in texts(exported(run, "ada")))
+
+
+@pytest.mark.parametrize("mode", ["memoryos", "memgpt", "hybrid"])
+def test_a_failing_model_is_one_sentence_and_the_message_is_kept(run, tools, mode):
+    tools.script = [openai.APIConnectionError(request=None)]
+    tools.summary = openai.APIConnectionError(request=None)  # also what is asked without functions
+    failed = run("chat", "--mode", mode, "-u", "ann", stdin="My code is 4711.\n", exit_code=1)
+    assert failed.stderr == (
+        "Error: The model cannot be used (APIConnectionError): check OPENAI_BASE_URL and OPENAI_API_KEY.\n"
+    )
+    tools.script, tools.summary = [], "Hello again."
+    assert run("chat", "--mode", mode, "-u", "ann", stdin="Still there?\n").exit_code == 0
+    if mode != "memoryos":
+        assert "My code is 4711." in str(tools.asked[-1])
+
+
+def test_an_unknown_mode_and_a_bad_window_are_sentences(run, tools, monkeypatch):
+    assert "'both' is not one of" in unboxed(run("chat", "--mode", "both", "-u", "a", exit_code=2))
+    monkeypatch.setenv("LANGGRAPH_MEMORYOS_CONTEXT_WINDOW_TOKENS", "64")
+    refused = run("chat", "--mode", "memgpt", "-u", "a", stdin="Hi\n", exit_code=1)
+    assert refused.stderr.startswith("Error: setting context_window_tokens: ")
+
+
+@pytest.mark.model
+def test_memgpt_with_the_bundled_model(run):
+    told = run("chat", "--mode", "memgpt", "-u", "ann", "--steps", stdin="Hello, I am Ann.\n").stdout
+    assert "call_model: calls " in told
+    assert "finish_event" in told
 
 
 # Doctor and migrate

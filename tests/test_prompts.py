@@ -11,11 +11,22 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from langgraph_memoryos.prompts import analyse_pages, digest_segments, summarise_segments
+from langgraph_memoryos.function_tools import signatures
+from langgraph_memoryos.model_replies import prompt_messages
+from langgraph_memoryos.prompts import (
+    analyse_pages,
+    digest_segments,
+    summarise_evicted,
+    summarise_segments,
+    virtual_context,
+)
 from langgraph_memoryos.prompts.generate_reply import system_prompt
 from langgraph_memoryos.prompts.quoting import page_line, quote, spoken_at
 from langgraph_memoryos.records import Page, Persona, ProfileField, Trait
+from langgraph_memoryos.stores.blocks import Block
 from langgraph_memoryos.text_size import count_tokens
+from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSettings
+from langgraph_memoryos.virtual_state import QueueMessage
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -94,6 +105,32 @@ def test_generate_reply(name):
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_virtual_context(native):
+    chosen = VirtualContextSettings(functions=FUNCTION_NAMES[:5], time_zone="Europe/Vienna")
+    block = Block(label="human", value="Name: Anna\nBoyfriend: James", description="Key facts.", changed_at=1.683e9)
+    context = virtual_context.working_context((block,), messages=12, archived=2, zone=chosen.zone)
+    system = virtual_context.system_text(
+        instructions="You are Max.", context=context, memory="", functions="" if native else signatures(chosen.functions)
+    )
+    calls = ({"id": "c", "name": "conversation_search", "arguments": {"query": "puppy", "request_heartbeat": True}},)
+    queue = [
+        QueueMessage(message_id="s", kind="summary", text="Anna adopted a puppy.", said_at=1.683e9),
+        QueueMessage(message_id="1", kind="user_message", text='What is "he" called?', said_at=1.683e9),
+        QueueMessage(message_id="2", kind="assistant", text="I look it up.", said_at=1.683e9, calls=calls),
+        QueueMessage(message_id="3", kind="function_result", text="No results.", call_id="c", name="conversation_search"),
+        QueueMessage(message_id="4", kind="memory_pressure", text=virtual_context.MEMORY_PRESSURE, said_at=1.683e9),
+    ]
+    messages = prompt_messages(queue, system=system, settings=chosen, native=native)
+    assert [call["id"] for call in getattr(messages[3], "tool_calls", [])] == (["c"] if native else [])
+    assert_golden(f"virtual_context_{'native' if native else 'structured'}", messages)
+
+
+def test_summarise_evicted():
+    lines = [virtual_context.transcript_line("user", "I adopted\na puppy!", max_tokens=50)]
+    assert_golden("summarise_evicted", summarise_evicted.build_messages("Anna lives in Bonn.", lines, max_tokens=100))
 
 
 def test_models_never_see_page_ids():

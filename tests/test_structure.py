@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.graph import StateGraph
 from typing_extensions import get_type_hints, is_typeddict
 
-from langgraph_memoryos.memory import GraphName, MemoryOS
+from langgraph_memoryos.graphs.hybrid import build_hybrid_recall_graph
+from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.settings import MemorySettings
+from langgraph_memoryos.virtual_context import VirtualContext
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from tests.memory_support import OpenMemory, PlayedModel
 
 pytest_plugins = ["tests.memory_fixtures"]
 
 ROOT = Path(__file__).parent.parent
-GRAPHS: tuple[GraphName, ...] = ("recall", "remember", "chat", "consolidate")
+GRAPHS = ("recall", "remember", "chat", "consolidate", "memgpt", "hybrid", "hybrid recall")
 RECALL_STEPS = {
     "resolve_turn", "retrieve_short_term", "retrieve_mid_term", "retrieve_long_term", "assemble_memory", "record_visits",
 }
@@ -27,13 +31,24 @@ MAINTENANCE_STEPS = {
     "evict_cold_segments", "promote_hot_segments", "load_known_persona", "digest_segments", "update_persona",
     "cool_segments",
 }
+HYBRID_RECALL_STEPS = {*RECALL_STEPS - {"resolve_turn"}, "ask_memory", "exclude_queued_pages"}
+LOOP_STEPS = {
+    "ingest_event", "build_context", "check_pressure", "select_evicted", "replace_evicted", "call_model",
+    "execute_functions", "finish_event",
+}
 STEPS = {
     "recall": RECALL_STEPS,
     "remember": {"write_page", *MAINTENANCE_STEPS},
     "chat": {"generate_reply", "write_page", *RECALL_STEPS, *MAINTENANCE_STEPS},
     "consolidate": {"choose_queue", "another_queue", *MAINTENANCE_STEPS},
+    "memgpt": {*LOOP_STEPS, "summarise_evicted"},
+    "hybrid": {
+        *LOOP_STEPS, *HYBRID_RECALL_STEPS, "choose_filed_pages", "derive_summary",
+        *MAINTENANCE_STEPS - {"select_overflow", "summarise_segments"},
+    },
+    "hybrid recall": HYBRID_RECALL_STEPS,
 }
-WITHOUT_A_FILE = {"recall", "remember", "another_queue"}
+WITHOUT_A_FILE = {"recall", "remember", "another_queue", "recall_memory"}
 SHIPPED = {".py", ".lua", ".jsonl", ".typed"}
 
 
@@ -42,10 +57,19 @@ def chatting(open_memory: OpenMemory) -> MemoryOS:
     return open_memory(model=PlayedModel())
 
 
+def built(memory: MemoryOS, name: str) -> StateGraph[Any, Any, Any, Any]:
+    """Return the builder of a graph."""
+    if name == "hybrid recall":
+        return build_hybrid_recall_graph(memory.parts, max_memory_tokens=1000)
+    if name in ("memgpt", "hybrid"):
+        return VirtualContext(memory, settings=VirtualContextSettings(mode=name)).builder()
+    return memory.builder(name)
+
+
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_key_a_step_reads_or_writes_is_a_channel(chatting: MemoryOS, name: GraphName) -> None:
+def test_every_key_a_step_reads_or_writes_is_a_channel(chatting: MemoryOS, name: str) -> None:
     """LangGraph drops undeclared keys silently."""
-    builder = chatting.builder(name)
+    builder = built(chatting, name)
     declared = set(get_type_hints(builder.state_schema))
     seen = set()
     for step in set(builder.nodes) - WITHOUT_A_FILE:
@@ -61,17 +85,17 @@ def test_every_key_a_step_reads_or_writes_is_a_channel(chatting: MemoryOS, name:
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_question_sees_the_whole_state(chatting: MemoryOS, name: GraphName) -> None:
+def test_every_question_sees_the_whole_state(chatting: MemoryOS, name: str) -> None:
     """A route without a schema sees only what its step reads or writes."""
-    builder = chatting.builder(name)
+    builder = built(chatting, name)
     for step, routes in builder.branches.items():
         for route in routes.values():
             assert route.input_schema is builder.state_schema, step
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_every_stage_can_be_seen(chatting: MemoryOS, name: GraphName) -> None:
-    drawn = getattr(chatting, name).get_graph(xray=1).nodes
+def test_every_stage_can_be_seen(chatting: MemoryOS, name: str) -> None:
+    drawn = built(chatting, name).compile().get_graph(xray=1).nodes
     assert {node.split(":")[-1] for node in drawn} - {"__start__", "__end__"} == STEPS[name]
 
 
@@ -80,9 +104,9 @@ def test_deferred_maintenance_shows_no_maintenance(open_memory: OpenMemory) -> N
     assert set(memory.remember.get_graph().nodes) == {"__start__", "write_page", "__end__"}
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-def test_schemas_have_forms(chatting: MemoryOS, name: GraphName) -> None:
-    graph = getattr(chatting, name)
+@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "hybrid recall"])
+def test_schemas_have_forms(chatting: MemoryOS, name: str) -> None:
+    graph = built(chatting, name).compile()
     for schema in (graph.get_input_jsonschema(), graph.get_output_jsonschema(), graph.get_context_jsonschema()):
         assert schema["properties"]
         assert [name for name, field in schema["properties"].items() if not field.get("description")] == []

@@ -19,7 +19,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 from langgraph_memoryos.stores.embedded import DATA_DIR_VARIABLE
 
 ROOT = Path(__file__).parent.parent
-GRAPHS = {"chat", "recall", "remember", "consolidate"}
+GRAPHS = {"chat", "recall", "remember", "consolidate", "virtual_context"}
 RECALL_STEPS = {
     "resolve_turn", "retrieve_short_term", "retrieve_mid_term", "retrieve_long_term", "assemble_memory", "record_visits",
 }
@@ -29,6 +29,10 @@ MAINTENANCE_STEPS = {
     "cool_segments",
 }
 REMEMBER_STEPS = MAINTENANCE_STEPS | {"write_page"}
+LOOP_STEPS = {
+    "ingest_event", "build_context", "check_pressure", "select_evicted", "summarise_evicted", "replace_evicted",
+    "call_model", "execute_functions", "finish_event",
+}
 TOLD = "My sister Ines lives in Lisbon."
 START_SECONDS = 60.0
 STOP_SECONDS = 20.0
@@ -55,7 +59,7 @@ def environment(data_dir: Path) -> dict[str, str]:
         "LANGSMITH_TRACING": "false", "LANGGRAPH_CLI_NO_ANALYTICS": "1", "LANGGRAPH_NO_VERSION_CHECK": "true",
         DATA_DIR_VARIABLE: str(data_dir),
         "LANGGRAPH_MEMORYOS_SHORT_TERM_CAPACITY_PAGES": "2", "LANGGRAPH_MEMORYOS_EVICTION_BATCH_PAGES": "2",
-        "LANGGRAPH_MEMORYOS_PROMOTION_HEAT": "0",
+        "LANGGRAPH_MEMORYOS_PROMOTION_HEAT": "0", "LANGGRAPH_MEMORYOS_MAX_STEPS": "2",
         # Whoever tries to leave this machine meets a closed port.
         "HTTP_PROXY": "http://127.0.0.1:9", "HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1,localhost",
     }
@@ -140,7 +144,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
             stop(started)
 
 
-def test_serves_four_described_graphs(studio: Studio) -> None:
+def test_serves_every_graph_with_a_description(studio: Studio) -> None:
     found = studio.client.assistants.search(limit=20)
 
     assert {assistant["graph_id"] for assistant in found} == GRAPHS
@@ -153,6 +157,7 @@ def test_serves_four_described_graphs(studio: Studio) -> None:
         ("recall", RECALL_STEPS),
         ("remember", REMEMBER_STEPS),
         ("consolidate", MAINTENANCE_STEPS | {"choose_queue"}),
+        ("virtual_context", LOOP_STEPS),
         (
             "chat",
             {f"recall:{step}" for step in RECALL_STEPS} | {"generate_reply"} | {f"remember:{step}" for step in REMEMBER_STEPS},
@@ -245,6 +250,29 @@ def test_consolidate_empties_the_queues_of_its_user(studio: Studio) -> None:
 
     assert done["moved_pages"] == 2
     assert not done.get("failure")
+
+
+def test_the_virtual_context_streams_its_loop_and_knows_the_user_in_the_next_run(studio: Studio) -> None:
+    client = studio.client
+    thread = client.threads.create()["thread_id"]
+    question = {"messages": [{"role": "user", "content": "Hello, I keep a teal kayak."}]}
+    ran: list[str] = []
+    for part in client.runs.stream(
+        thread, "virtual_context", input=question, context={"user_id": "zoe"}, stream_mode="updates",
+    ):
+        assert part.event != "error", part.data
+        ran += part.data if part.event == "updates" else []
+    assert ran[:4] == ["ingest_event", "build_context", "check_pressure", "call_model"]
+    assert ran[-1] == "finish_event"
+    values = client.threads.get_state(thread)["values"]
+    assert values["virtual"]["reason"]
+    assert values["virtual"]["usage"]["model_calls"] == ran.count("call_model")
+
+    timer = {"event": {"kind": "timed", "text": "Nothing is due."}}
+    ticked = client.runs.wait(thread, "virtual_context", input=timer, context={"user_id": "zoe"})
+    assert ticked["virtual"]["kind"] == "timed"
+    other = client.runs.wait(None, "virtual_context", input={"messages": []}, context={"user_id": "bob"})
+    assert other["virtual"]["reason"] == "nothing"
 
 
 def test_stops_without_leaving_a_process_and_never_blocked_its_loop(studio: Studio) -> None:

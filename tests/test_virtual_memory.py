@@ -201,6 +201,7 @@ def test_erasing_a_user_leaves_nothing(memory: MemoryOS):
         call("archival_memory_insert", True, content="CANARY two")), say("CANARY three"))
     one.send("CANARY four", user_id="u")
     memory.forget("u")
+    assert list(memory.export("u")) == []
     client, name = memory.connection.client, memory.parts.pages._namespace.name
     left = [key for key in client.scan_iter(f"{name}:*") if b"CANARY" in (client.dump(key) or b"")]
     assert left == []
@@ -211,8 +212,53 @@ def test_erased_pages_leave_the_log(memory: MemoryOS):
     one.send("the CANARY secret", user_id="u")
     page = next(memory.parts.pages.iterate("u"))
     memory.forget("u", page_id=page.page_id)
-    one.log.forget_pages(SCOPE, ["default"], [page.page_id])
     client, name = memory.connection.client, memory.parts.pages._namespace.name
     dumped: list[Any] = [key for key in client.scan_iter(f"{name}:*") if b"CANARY" in (client.dump(key) or b"")]
     assert dumped == []
     assert [entry["kind"] for entry in one.messages("u")] == ["user_message", "assistant", "function_result"]
+
+
+def test_forgetting_a_thread_takes_its_log_and_what_other_threads_retell(memory: MemoryOS):
+    retold = acts(call("conversation_search", True, query="CANARY"), thought="I look for CANARY.")
+    one, _ = agent(memory, say("noted CANARY"), retold, say("found"))
+    one.send("my code is CANARY", user_id="u", thread_id="one")
+    one.alert("CANARY alert", user_id="u", thread_id="one")
+    one.send("what was my code?", user_id="u", thread_id="two")
+    memory.forget("u", thread_id="one")
+    client, name = memory.connection.client, memory.parts.pages._namespace.name
+    assert [key for key in client.scan_iter(f"{name}:*") if b"CANARY" in (client.dump(key) or b"")] == []
+    assert one.messages("u", "one") == ()
+    assert one.log.threads(SCOPE) == ("two",)
+
+
+def test_an_agent_that_only_has_an_archive_is_exported_inspected_and_forgotten(memory: MemoryOS):
+    scope = Scope(user_id="u", agent_id="librarian")
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    archive.insert(scope, ["The ferry leaves at 7:42."], now=NOW, source="harbour.md")
+    (fact,) = memory.export("u")
+    assert (fact["kind"], fact["agent_id"], fact["text"], fact["source"]) == (
+        "fact", "librarian", "The ferry leaves at 7:42.", "harbour.md")
+    assert memory.inspect("u", agent_id="librarian")["archive"]["items"] == 1
+    assert memory.forget("u", fact_id=fact["fact_id"]).facts == 1
+    assert list(memory.export("u")) == []
+    archive.insert(scope, ["It leaves at 8:00 now."], now=NOW)
+    memory.forget("u")
+    assert list(memory.export("u")) == []
+    assert memory.inspect("u", agent_id="librarian")["archive"]["items"] == 0
+
+
+def test_export_and_inspect_tell_of_blocks_and_of_every_message(memory: MemoryOS):
+    one, _ = agent(
+        memory, acts(call("core_memory_append", True, block="human", content="Name: Ana"), thought="A name."),
+        acts(call("core_memory_replace", True, block="human", old="Ana", new="Anna")), say("Hello Anna"),
+    )
+    one.send("I am Ana", user_id="u", thread_id="t")
+    one.alert("Disk full.", user_id="u", thread_id="u")
+    entries = list(memory.export("u"))
+    kinds = {kind: [entry for entry in entries if entry["kind"] == kind] for kind in ("block", "past block", "message")}
+    assert {block["label"]: block["value"] for block in kinds["block"]} == {"persona": "", "human": "Name: Anna"}
+    assert [block["value"] for block in kinds["past block"]] == ["", "Name: Ana"]
+    assert [(entry["thread_id"], entry["of"]) for entry in kinds["message"]][:2] == [("t", "user_message"), ("t", "assistant")]
+    assert kinds["message"][1]["text"] == "A name."
+    assert ("u", "system_alert") in [(entry["thread_id"], entry["of"]) for entry in kinds["message"]]
+    assert memory.inspect("u")["blocks"][1]["value"] == "Name: Anna"

@@ -8,6 +8,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.search import SearchRequest
 from langgraph_memoryos.text_size import count_tokens
 from langgraph_memoryos.virtual_queue import groups, parse_queue, split_queue
 from langgraph_memoryos.virtual_settings import ContextWindowError, VirtualContextSettings
@@ -39,9 +40,11 @@ def test_one_warning_per_period_at_70_percent(memory: MemoryOS):
     periods = " ".join(kinds).split("summary")
     assert all(period.count("memory_pressure") == 1 for period in periods[:-1])
     assert periods[-1].count("memory_pressure") <= 1
-    before = next(state for state in states if state["virtual"]["warnings"])
-    assert before["pressure"]["tokens"] >= one.settings.warn_tokens
-    assert any("nearly full" in str(message.content) for message in model.asked[states.index(before)])
+    first = next(at for at, state in enumerate(states) if state["virtual"]["warnings"])
+    assert states[first]["pressure"]["tokens"] >= one.settings.warn_tokens > states[first - 1]["pressure"]["tokens"]
+    assert all(state["pressure"]["warned"] == (state["pressure"]["tokens"] >= one.settings.warn_tokens) for state in states)
+    told = sum(state["virtual"]["steps"] for state in states[: first + 1])
+    assert "nearly full" in str(model.asked[told - 1][-1].content)
 
 
 def test_a_warning_after_the_last_function_forces_a_step(memory: MemoryOS):
@@ -54,23 +57,35 @@ def test_a_warning_after_the_last_function_forces_a_step(memory: MemoryOS):
 
 def test_a_flush_leaves_about_half_the_last_messages_and_the_summary_first(memory: MemoryOS):
     one, model = agent(memory, checkpointer=InMemorySaver(), summary=lambda _: "SUMMARY of what was said.")
-    state: dict[str, Any] = {}
-    after: dict[str, Any] = {}
+    steps: list[tuple[str, dict[str, Any]]] = []
     for at in range(60):
-        for update in one.graph.stream({"messages": [HumanMessage(f"{at} {LONG}", id=f"m{at}")]}, CONFIG, stream_mode="updates"):
-            after = update.get("check_pressure", after)
-            if "replace_evicted" in update:
-                state = update["replace_evicted"]
-        if state:
+        given = {"messages": [HumanMessage(f"{at} {LONG}", id=f"m{at}")]}
+        steps += [step for update in one.graph.stream(given, CONFIG, stream_mode="updates") for step in update.items()]
+        if "replace_evicted" in dict(steps):
             break
-    queue = parse_queue(state["queue"])
+    window = one.settings.context_window_tokens
+    flushed = next(at for at, (name, _) in enumerate(steps) if name == "replace_evicted")
+    pressures = [(at, update["pressure"]["tokens"]) for at, (name, update) in enumerate(steps) if name == "check_pressure"]
+    *below, full = [tokens for at, tokens in pressures if at < flushed]
+    assert all(tokens < window for tokens in below)
+    assert full >= window
+    left = next(tokens for at, tokens in pressures if at > flushed)
+    assert window * 0.4 <= left <= window * 0.6
+    queue = parse_queue(steps[flushed][1]["queue"])
     assert queue[0].kind == "summary"
     assert queue[0].text == "SUMMARY of what was said."
-    window = one.settings.context_window_tokens
-    left = next(u for u in [after] if "pressure" in u)["pressure"]["tokens"]
-    assert window * 0.35 <= left <= window * 0.65
     assert len(queue) - 1 >= 3
     assert all(group[0].kind != "function_result" for group in groups(queue[1:]))
+
+
+def test_the_last_three_messages_stay_however_large(memory: MemoryOS):
+    one, _ = agent(memory, checkpointer=InMemorySaver(), otherwise=say("answer " * 900))
+    state = talk(one, 3, "word " * 1500)[-1]
+    assert state["virtual"]["flushes"] >= 1
+    summary, *rest = parse_queue(state["queue"])
+    assert summary.kind == "summary"
+    assert len(rest) >= 3
+    assert [message.kind for message in rest[-2:]] == ["assistant", "function_result"]
 
 
 def test_each_summary_is_made_from_the_one_before(memory: MemoryOS):
@@ -125,6 +140,10 @@ def test_recall_keeps_every_message_in_order_evicted_and_sent_ones_too(memory: M
     sent = [entry["calls"][0]["arguments"]["message"] for entry in log if entry["kind"] == "assistant"]
     assert sent == ["ok"] * len(sent)
     assert len(sent) >= 30
+    queue = one.graph.get_state(CONFIG).values["queue"]
+    assert "Message 0:" not in str(queue[1:])
+    found = one.search.conversation(one.scope("u"), SearchRequest(query="Message 0")).items
+    assert any(page.query.startswith("Message 0:") for page in found)
     raw = memory.connection.client
     stored = b"".join(
         raw.dump(key) or b"" for key in raw.scan_iter("*:contents:*") for _ in [0] if key.startswith(memory.parts.pages._namespace.name.encode()))
@@ -154,7 +173,7 @@ def test_tool_pairs_stay_whole(memory: MemoryOS):
         return acts(*[call("archival_memory_search", query=f"q{at}") for at in range(4)], call("send_message", message="ok"))
 
     one, model = agent(memory, checkpointer=InMemorySaver(), otherwise=busy)
-    talk(one, 25, "short text")
+    assert sum(state["virtual"]["flushes"] for state in talk(one, 25, "short text")) >= 1
     for asked in model.asked:
         open_calls: set[str] = set()
         for message in asked:

@@ -10,6 +10,7 @@ import pytest
 
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Scope
+from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.search import SearchRequest, SearchStore
 from tests.memory_support import START, Clock, exchange, tell
 from tests.virtual_support import acts, agent, call, results, say
@@ -55,6 +56,17 @@ def test_pages_cover_every_hit_once_with_the_true_total(memory: MemoryOS, search
     assert found == everything(search.conversation, "harbour story", semantic_hits=0)
     assert everything(search.conversation, "harbour story", size=7, semantic_hits=0) == found
     mixed = everything(search.conversation, "harbour story")
+    assert set(found) <= set(mixed)
+    assert len(mixed) == len(set(mixed))
+
+
+def test_pages_of_the_archive_cover_every_hit_once_with_the_true_total(memory: MemoryOS, search: SearchStore):
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    archive.insert(SCOPE, [f"The harbour story number {at}" for at in range(23)], now=START)
+    archive.insert(SCOPE, ["Something else entirely: bread and butter"], now=START)
+    found = everything(search.archive, "harbour story", semantic_hits=0)
+    assert len(found) == len(set(found)) == 23
+    mixed = everything(search.archive, "harbour story", size=7)
     assert set(found) <= set(mixed)
     assert len(mixed) == len(set(mixed))
 

@@ -12,10 +12,12 @@ from langgraph_memoryos.cli.failures import plain_sentence
 from langgraph_memoryos.cli.memory_options import MemoryOptions, OptionalUser, with_memory_options
 from langgraph_memoryos.cli.output import console, errors, printable
 from langgraph_memoryos.cli.streaming import Graph, Step, Token, remembered_line, stream_turn
+from langgraph_memoryos.cli.virtual_talk import VirtualTalk
 from langgraph_memoryos.dialogue import readable
 from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread
+from langgraph_memoryos.virtual_settings import Mode, VirtualContextSettings
 
 
 @with_memory_options
@@ -25,6 +27,13 @@ def chat(
     user: OptionalUser = None,
     thread: Annotated[str, typer.Option(help="The conversation; come back to it by its name.")] = "default",
     system: Annotated[str, typer.Option(help="The agent's instructions.", show_default=False)] = "",
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            envvar="LANGGRAPH_MEMORYOS_MODE",
+            help="Who works the memory: code alone (memoryos), the model by function calls (memgpt), or both.",
+        ),
+    ] = "memoryos",
     no_model: Annotated[
         bool, typer.Option("--no-model", help="Judge pages by rules, not by a model.")
     ] = False,
@@ -37,14 +46,19 @@ def chat(
     """
     user = user or _login_name()
     with options.open(without_model=no_model, system=system) as memory:
-        talk = _Talk(memory, options=options, user=user, thread=thread, steps=steps)
+        talk: _Talk | VirtualTalk
+        if mode == "memoryos":
+            talk = _Talk(memory, options=options, user=user, thread=thread, steps=steps)
+        else:
+            settings = VirtualContextSettings.from_env(mode=mode)
+            talk = VirtualTalk(memory, settings=settings, user=user, thread=thread, steps=steps)
         if sys.stdin.isatty():
             console.print(
                 f"Memory of {printable(user)}, thread {printable(thread)}; Ctrl-D ends.", style="dim"
             )
         try:
             for message in _messages():
-                talk.turn(message)
+                _take_turn(talk, message)
         except KeyboardInterrupt:
             console.print()
 
@@ -70,6 +84,17 @@ def _messages() -> Iterator[str]:
             yield readable(line.strip())
 
 
+def _take_turn(talk: "_Talk | VirtualTalk", message: str) -> None:
+    """Have a message answered; at a terminal, a failing model does not end the conversation."""
+    try:
+        talk.stream(message)
+    except Exception as error:
+        sentence = plain_sentence(error)
+        if sentence is None or not sys.stdin.isatty():
+            raise
+        errors.print(f"\nError: {printable(sentence)}", soft_wrap=True)
+
+
 class _Talk:
     """One conversation with the ``chat`` graph, kept by the checkpointer of the memory's own Redis."""
 
@@ -82,17 +107,8 @@ class _Talk:
         self._checkpoint = checkpoint_thread(namespace=options.namespace, **self._context)
         self._steps = steps
 
-    def turn(self, message: str) -> None:
-        """Send a message and print the reply as it comes; at a terminal, a failing model does not end it."""
-        try:
-            self._stream(message)
-        except Exception as error:
-            sentence = plain_sentence(error)
-            if sentence is None or not sys.stdin.isatty():
-                raise
-            errors.print(f"\nError: {printable(sentence)}", soft_wrap=True)
-
-    def _stream(self, message: str) -> None:
+    def stream(self, message: str) -> None:
+        """Send a message and print the reply as it comes."""
         remembered, replying = "", False
         state = {"messages": [HumanMessage(message)]}
         for event in stream_turn(self._graph, state, context=self._context, thread_id=self._checkpoint):

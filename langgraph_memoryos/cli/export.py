@@ -30,8 +30,8 @@ def export(
 ) -> None:
     """Print everything known of a user, over all agents, as JSON Lines.
 
-    Each line has a "kind": page, segment, fact, trait, profile or history. Pages come first, in order
-    of arrival.
+    Each line has a "kind": page, segment, fact, trait, profile, history, block, past block or message.
+    Pages come first, in order of arrival.
     """
     with options.open(without_model=True) as memory:
         lines = (to_json(entry) for entry in memory.export(user))

@@ -11,7 +11,7 @@ from langgraph_memoryos.memory import MemoryOS
 
 @with_memory_options
 def inspect(options: MemoryOptions, *, user: User, as_json: AsJson = False) -> None:
-    """Show what each tier holds of a user: queues, segments with their heat now, facts and persona."""
+    """Show what each tier holds of a user: queues, segments with their heat now, facts, persona, blocks, archive."""
     with options.open(without_model=True) as memory:
         tiers = memory.inspect(user)
         known = bool(tiers["pages"]) or is_known(memory, user)
@@ -84,3 +84,9 @@ def print_long_term(tiers: dict[str, Any]) -> None:
         for fact in tiers[section]:
             since, text = day_and_time(fact["valid_from"]), one_line(fact["text"])
             console.print(f"{kind:<11} {since}  {text}", soft_wrap=True)
+    for block in tiers["blocks"]:
+        said = f"({len(block['value'])} of {block['limit']} characters) {one_line(block['value'])}"
+        console.print(f"block       {printable(block['label'])} {said}", soft_wrap=True)
+    archive = tiers["archive"]
+    if archive["items"]:
+        console.print(f"archive     {archive['items']} items, {len(archive['documents'])} loaded documents")
