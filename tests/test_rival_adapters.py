@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,19 @@ def test_marks_of_a_rival_that_breaks_on_the_way_are_dropped(embedder: Embedder,
 def test_a_crash_is_told_by_its_last_words(embedder: Embedder) -> None:
     with open_rivals(["newest"], embedder) as rivals, pytest.raises(RivalFailedError, match="KeyError: 'nobody'"):
         rivals._running["newest"].ask({"op": "query", "user": "nobody", "text": "?"})
+
+
+def test_a_failed_question_counts_as_nothing_found(embedder: Embedder, gold: locomo.Gold) -> None:
+    board = locomo.Board()
+    question = replace(locomo.asked(gold)[0], text="")
+
+    with open_rivals(["newest"], embedder) as rivals:
+        rivals.fill(gold, board)
+        rivals.ask(gold, board, question, locomo.TOKEN_BUDGETS)
+        told = rivals.report()["newest"]
+
+    assert {row["recall"] for row in board.rows()} == {0.0}
+    assert (told["failed_queries"], told["first_failure"]) == (1, "There is no question.")
 
 
 def test_items_of_a_rival_are_packed_into_the_budget(gold: locomo.Gold) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
-from benchmarks.adapters.protocol import Adapter, CannotRunError, Item, Page, page_text, serve
+from benchmarks.adapters.protocol import Adapter, CannotRunError, Item, Page, QuestionFailedError, page_text, serve
 
 PAGES_A_REQUEST = 50
 
@@ -35,7 +35,7 @@ class AgentMemoryServer(Adapter):
         self._top = order["top"]
         self._loop = asyncio.new_event_loop()
         self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(app=app), base_url="http://server", timeout=120.0)
+            transport=httpx.ASGITransport(app=app, raise_app_exceptions=False), base_url="http://server", timeout=120.0)
 
     def add(self, user: str, pages: list[Page]) -> None:
         """Create the memories and wait for the server's background tasks."""
@@ -48,21 +48,23 @@ class AgentMemoryServer(Adapter):
             self._loop.run_until_complete(self._created(memories[start : start + PAGES_A_REQUEST]))
 
     async def _created(self, memories: list[dict[str, Any]]) -> None:
-        await self._posted("/v1/long-term-memory/", {"memories": memories, "deduplicate": False})
+        answer = await self._client.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False})
+        if answer.is_error:
+            raise CannotRunError(_told(answer))
         while running := [task for task in asyncio.all_tasks() if _is_of_the_server(task)]:
             await asyncio.wait(running)
 
     def search(self, user: str, text: str) -> list[Item]:
         """Search among the user's memories."""
         order = {"text": text, "user_id": {"eq": user}, "limit": self._top, "search_mode": self._mode}
-        answer = self._loop.run_until_complete(self._posted("/v1/long-term-memory/search", order))
-        return [{"pages": [item["id"].rpartition("|")[2]], "text": ""} for item in answer["memories"]]
-
-    async def _posted(self, path: str, order: dict[str, Any]) -> Any:
-        answer = await self._client.post(path, json=order)
+        answer = self._loop.run_until_complete(self._client.post("/v1/long-term-memory/search", json=order))
         if answer.is_error:
-            raise CannotRunError(f"It answered {answer.status_code}: {answer.text[:200]}")
-        return answer.json()
+            raise QuestionFailedError(_told(answer))
+        return [{"pages": [item["id"].rpartition("|")[2]], "text": ""} for item in answer.json()["memories"]]
+
+
+def _told(answer: Any) -> str:
+    return f"It answered {answer.status_code}: {answer.text[:200]}"
 
 
 def _is_of_the_server(task: "asyncio.Task[Any]") -> bool:

@@ -142,7 +142,7 @@ class Rivals:
     def open(self, asked_for: str, resources: ExitStack, *, dimensions: int, chat: bool) -> None:
         """Start one rival; a reason in the report if it cannot run."""
         name = asked_for.replace(":", "_")
-        self._facts[name] = {"pages": 0, "write_seconds": 0.0, "query_seconds": [], "calls": {}}
+        self._facts[name] = {"pages": 0, "write_seconds": 0.0, "query_seconds": [], "failures": [], "calls": {}}
         try:
             log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the others
             rival = Rival(asked_for, resources.enter_context(log))
@@ -178,6 +178,7 @@ class Rivals:
         order = {"op": "query", "user": gold.conversation.sample_id, "text": question.text}
         for name, answer in self._answers("query", order, board):
             self._facts[name]["query_seconds"].append(answer["seconds"])
+            self._facts[name]["failures"] += [answer["failure"]] if answer["failure"] else []
             found = [([int(page) for page in item["pages"]], item["text"]) for item in answer["items"]]
             board.ranking(name, gold, question, list(dict.fromkeys(page for pages, _ in found for page in pages)))
             for budget in budgets:
@@ -201,6 +202,7 @@ class Rivals:
         return {"ran": True} | self._running[name].told | {
             "write_ms_per_page": round(1e3 * facts["write_seconds"] / max(1, pages), 2),
             "query_ms": round(1e3 * statistics.median(queries), 2) if queries else None,
+            "failed_queries": len(facts["failures"]), "first_failure": (facts["failures"] or [""])[0],
         } | calls
 
     def _answers(self, side: Any, order: dict[str, Any], board: Board) -> Iterator[tuple[str, dict[str, Any]]]:

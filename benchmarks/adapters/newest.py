@@ -3,7 +3,7 @@
 import platform
 from typing import Any
 
-from benchmarks.adapters.protocol import Adapter, CannotRunError, Item, Page, serve
+from benchmarks.adapters.protocol import Adapter, CannotRunError, Item, Page, QuestionFailedError, serve
 
 
 class Newest(Adapter):
@@ -20,8 +20,10 @@ class Newest(Adapter):
         """Keep the ids."""
         self._pages[user] = [page["id"] for page in pages]
 
-    def search(self, user: str, text: str) -> list[Item]:  # noqa: ARG002 - the newest, whatever is asked
-        """Return the newest."""
+    def search(self, user: str, text: str) -> list[Item]:
+        """Return the newest; an empty question fails."""
+        if not text:
+            raise QuestionFailedError("There is no question.")
         return [{"pages": [name], "text": ""} for name in self._pages[user][::-1][: self._top]]
 
 

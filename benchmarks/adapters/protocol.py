@@ -7,7 +7,7 @@ imports nothing of ours. What goes in and out:
 |---|---|
 | ``{"op": "open"}`` and the fields below | ``{"version", "settings"}`` |
 | ``{"op": "pages", "user", "pages": [page]}`` | ``{"seconds"}`` |
-| ``{"op": "query", "user", "text"}`` | ``{"seconds", "items": [{"pages": [id], "text"}]}``, best first |
+| ``{"op": "query", "user", "text"}`` | ``{"seconds", "failure", "items": [{"pages": [id], "text"}]}``, best first |
 
 ``open`` tells the ``variant``, an empty ``directory``, how many pages to find (``top``), the ``dimensions`` of vectors,
 ``base_url``, whether there is a ``chat`` model, and for those that need one a ``redis_url``.
@@ -15,7 +15,8 @@ imports nothing of ours. What goes in and out:
 A page is ``{"id", "date", "said_at", "turns": [{"role", "speaker", "text"}]}``: ``date`` as ``2023-05-08 13:56``,
 ``said_at`` in seconds since the epoch, ``role`` ``user`` or ``assistant``. An item's ``text`` is empty when the library
 gives back whole pages word for word; otherwise it is what it gives back, and ``pages`` what that was made of. Any answer
-may be ``{"reason"}`` instead: one sentence on why it cannot be done; the adapter is not asked again.
+may be ``{"reason"}`` instead: one sentence on why it cannot be done; the adapter is not asked again. A ``failure`` is
+what the library said when it could not answer this one question, and else empty.
 
 ``base_url`` is an OpenAI-compatible endpoint on the loopback interface with the scoreboard's embedder and, if there is
 one, the chat model. It knows by itself whether pages or a question are being embedded.
@@ -36,6 +37,10 @@ class CannotRunError(Exception):
     """The library cannot do what is asked here; the message is one sentence that says why."""
 
 
+class QuestionFailedError(Exception):
+    """The library failed on one question, which counts as nothing found; the message is what it said."""
+
+
 class Adapter:
     """One library, opened; a subclass wraps its calls.
 
@@ -52,7 +57,11 @@ class Adapter:
         raise NotImplementedError
 
     def search(self, user: str, text: str) -> list[Item]:
-        """Return what the library finds for a question, best first."""
+        """Return what the library finds for a question, best first.
+
+        Raises:
+            QuestionFailedError: The library could not answer it.
+        """
         raise NotImplementedError
 
 
@@ -91,5 +100,9 @@ def _answered(adapter: Adapter, order: dict[str, Any]) -> dict[str, Any]:
     if order["op"] == "pages":
         adapter.add(order["user"], order["pages"])
         return {"seconds": time.perf_counter() - started}
-    items = adapter.search(order["user"], order["text"])
-    return {"seconds": time.perf_counter() - started, "items": items}
+    failure, items = "", []
+    try:
+        items = adapter.search(order["user"], order["text"])
+    except QuestionFailedError as error:
+        failure = str(error)
+    return {"seconds": time.perf_counter() - started, "failure": failure, "items": items}
