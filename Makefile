@@ -15,7 +15,7 @@ endif
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-servers lint typecheck bench studio lock clean
+.PHONY: help setup demo test test-servers lint typecheck bench rivals studio lock clean
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +45,9 @@ typecheck: $(READY) ## Check types
 bench: $(READY) ## Measure recall and speed
 	$(BIN)/python -m benchmarks $(ARGS)
 
+rivals: $(READY) ## Make the environments of other memory libraries for benchmarks.locomo --rivals (ARGS=NAME)
+	$(BIN)/python -m benchmarks.adapters.setup $(ARGS)
+
 studio: $(READY) ## Serve the graphs for LangGraph Studio on http://127.0.0.1:2024
 	LANGSMITH_TRACING=false LANGGRAPH_CLI_NO_ANALYTICS=1 LANGGRAPH_NO_VERSION_CHECK=true \
 		$(BIN)/langgraph dev --no-browser $(ARGS)
@@ -58,7 +61,7 @@ lock: ## Remake the lock files (needs uv and the network; ARGS=--upgrade takes n
 LOCK_OPTIONS = --quiet --generate-hashes --python-version 3.11 --custom-compile-command 'make lock' $(ARGS)
 
 clean: ## Remove the environment, the test servers and all caches
-	rm -rf .venv .servers .stamps build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf .venv .servers .rivals .stamps build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		.langgraph_api .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.abstention import PAGES_LOOKED_AT, coverage, speaker_support
+from benchmarks.adapters.host import open_rivals
 from benchmarks.embedding_cache import CachedEmbeddings
 from benchmarks.rivals import Rivals
 from benchmarks.round_trips import RoundTripCounter
@@ -129,6 +130,11 @@ class Board:
         self.marks[system, "tokens", budget].append(
             marked(pages, gold.pages(question), k=len(pages), category=question.category))
         self.tokens[system, budget].append(tokens)
+
+    def forget(self, system: str) -> None:
+        """Drop all marks of a system that broke on the way."""
+        for key in [key for key in self.marks if key[0] == system]:
+            del self.marks[key]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return all rows."""
@@ -316,7 +322,7 @@ def _used_bytes(client: Any) -> int:
 def evaluate(
     conversations: Sequence[Conversation], *, cache: Path | None = None, redis_url: str | None = None,
     settings: MemorySettings | None = None, paper: bool = True, costs: bool = True,
-    say: Callable[[str], None] = progress,
+    rivals: Sequence[str] = (), chat: bool = False, say: Callable[[str], None] = progress,
 ) -> dict[str, Any]:
     """Run all systems on the conversations and return the report.
 
@@ -327,6 +333,8 @@ def evaluate(
         settings: Of ours; default ``MemorySettings()``.
         paper: Also run the paper's two-stage retrieval, on a memory of its own.
         costs: Also measure time, round trips and bytes.
+        rivals: Other libraries, as in :func:`benchmarks.adapters.host.open_rivals`.
+        chat: Let the other libraries ask the local chat model.
         say: Takes lines of progress.
     """
     started = time.perf_counter()
@@ -341,19 +349,21 @@ def evaluate(
         store = Store(url=url, namespace=namespace, embeddings=embeddings)
         subjects = list(_subjects(stack, store, {"ours": settings} | (
             {"two_stage": MemorySettings.paper()} if paper else {})))
+        others = stack.enter_context(open_rivals(rivals, embedder, chat=chat))
         for number, gold in enumerate(golds, start=1):
-            rivals = Rivals(gold.exchanges, embedder)
+            plain = Rivals(gold.exchanges, embedder)
             embeddings.save()
-            took = {subject.name: round(subject.fill(gold), 1) for subject in subjects}
+            took = {subject.name: round(subject.fill(gold), 1) for subject in subjects} | others.fill(gold, board)
             say(f"{number}/{len(golds)} {gold.conversation.sample_id}: {len(gold.exchanges)} pages written, {took} s")
             for question in asked(gold):
-                _ask(board, signals, gold, question, rivals=rivals, subjects=subjects)
+                _ask(board, signals, gold, question, rivals=plain, subjects=subjects)
+                others.ask(gold, board, question, TOKEN_BUDGETS)
             embeddings.save()
             say(f"{number}/{len(golds)} {gold.conversation.sample_id}: {len(asked(gold))} questions asked")
         spent = cost(store, golds, settings) if costs else {}
     return {
         "embedder": embeddings.model, "settings": settings.model_dump(), "counts": counts(golds),
-        "rows": board.rows(), "abstention_auroc": signals.report(), "cost": spent,
+        "rows": board.rows(), "abstention_auroc": signals.report(), "cost": spent, "rivals": others.report(),
         "seconds": round(time.perf_counter() - started, 1),
     }
 
@@ -409,7 +419,16 @@ def table(report: dict[str, Any]) -> str:
         if report[title]:
             lines += ["", f"| {title.replace('_', ' ')} | |", "|---|---|"]
             lines += [f"| {name.replace('_', ' ')} | {number} |" for name, number in report[title].items()]
+    lines += [f"\n{name}: `{json.dumps(facts)}`" for name, facts in report["rivals"].items()]
     return "\n".join(lines)
+
+
+def beginning(conversation: Conversation, pages: int) -> Conversation:
+    """Return the first pages of a conversation, with the questions whose whole evidence is in them."""
+    kept = conversation.exchanges[:pages]
+    known = {name for item in kept for name in item.source_ids}
+    questions = tuple(item for item in conversation.questions if item.evidence and known.issuperset(item.evidence))
+    return replace(conversation, exchanges=kept, questions=questions)
 
 
 def settings_from(changes: Sequence[str]) -> MemorySettings:
@@ -426,20 +445,26 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the report to this file")
     parser.add_argument("--cache", type=Path, metavar="DIR", help="directory that keeps embeddings between runs")
     parser.add_argument("--sample", nargs="+", metavar="ID", help="only these conversations")
+    parser.add_argument("--pages", type=int, metavar="N", help="only the first pages, and questions about them")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of ours to change")
     parser.add_argument("--redis-url", help="a Redis with search; default: an embedded one, thrown away")
     parser.add_argument("--no-paper", action="store_true", help="leave the two-stage retrieval out")
     parser.add_argument("--no-cost", action="store_true", help="leave time, round trips and bytes out")
+    parser.add_argument("--rivals", nargs="+", default=[], metavar="NAME[:VARIANT]", help="other libraries")
+    parser.add_argument("--rivals-chat", action="store_true", help="give the other libraries the local chat model")
     given = parser.parse_args()
     found = load(given.data)
     chosen = [item for item in found if not given.sample or item.sample_id in given.sample]
     if not chosen:
         parser.error(f"no such sample; there are {', '.join(item.sample_id for item in found)}")
+    if given.pages:
+        chosen = [beginning(item, given.pages) for item in chosen]
     if given.cache:
         given.cache.mkdir(parents=True, exist_ok=True)
     report = evaluate(
         chosen, cache=given.cache / "embeddings.npz" if given.cache else None, redis_url=given.redis_url,
         settings=settings_from(given.set), paper=not given.no_paper, costs=not given.no_cost,
+        rivals=given.rivals, chat=given.rivals_chat,
     )
     if given.json:
         given.json.parent.mkdir(parents=True, exist_ok=True)
