@@ -1,6 +1,6 @@
 """Conditional edges: a question after a step, with the answers as labels in the picture."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -28,4 +28,5 @@ def choose(
 
     # Without a schema of its own a route sees only what its step reads or writes.
     route.__annotations__["state"] = graph.state_schema
-    graph.add_conditional_edges(step, route, dict(answers))
+    ways: dict[Hashable, str] = {label: following for label, following in answers.items()}
+    graph.add_conditional_edges(step, route, ways)
