@@ -28,5 +28,5 @@ def choose(
 
     # Without a schema of its own a route sees only what its step reads or writes.
     route.__annotations__["state"] = graph.state_schema
-    ways: dict[Hashable, str] = {label: following for label, following in answers.items()}
+    ways: dict[Hashable, str] = dict(answers.items())
     graph.add_conditional_edges(step, route, ways)

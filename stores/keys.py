@@ -2,12 +2,14 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.ids import digest
 from langgraph_memoryos.records import Scope
 
 DEFAULT_NAMESPACE = "memoryos"
+_REMEMBERED_TAGS = 4096
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
@@ -48,11 +50,13 @@ class Namespace:
         return Keys(namespace=self, user=user_tag(scope.user_id), agent=agent_tag(scope))
 
 
+@lru_cache(maxsize=_REMEMBERED_TAGS)
 def user_tag(user_id: str) -> str:
     """Return what stands for a user in keys and TAG fields."""
     return digest("user", user_id)
 
 
+@lru_cache(maxsize=_REMEMBERED_TAGS)
 def agent_tag(scope: Scope) -> str:
     """Return what stands for an agent *of one user* in keys and TAG fields."""
     return digest("agent", scope.user_id, scope.agent_id)
