@@ -176,16 +176,6 @@ class Subject:
     memory: MemoryOS
     wide: MemoryOS
 
-    def fill(self, gold: Gold) -> float:
-        """Write a conversation and empty its queues; return the seconds it took."""
-        started = time.perf_counter()
-        user = gold.conversation.sample_id
-        for report in self.memory.ingest(gold.exchanges, user_id=user):
-            if report.get("failure"):
-                raise RuntimeError(report["failure"])
-        self.memory.consolidate.invoke({"user_id": user, "drain": True})
-        return time.perf_counter() - started
-
     def ask(self, board: Board, gold: Gold, question: Question) -> list[Page]:
         """Mark the recall of one question; return the pages, most relevant first."""
         settings = self.memory.settings
@@ -223,6 +213,17 @@ class Subject:
                 tokens=memory["tokens"],
             )
         return pages
+
+
+def fill(memory: MemoryOS, gold: Gold) -> float:
+    """Write a conversation and empty its queues; return the seconds it took."""
+    started = time.perf_counter()
+    user = gold.conversation.sample_id
+    for report in memory.ingest(gold.exchanges, user_id=user):
+        if report.get("failure"):
+            raise RuntimeError(report["failure"])
+    memory.consolidate.invoke({"user_id": user, "drain": True})
+    return time.perf_counter() - started
 
 
 def asked(gold: Gold) -> list[Question]:
@@ -359,7 +360,8 @@ def evaluate(
         for number, gold in enumerate(golds, start=1):
             plain = Rivals(gold.exchanges, embedder)
             embeddings.save()
-            took = {subject.name: round(subject.fill(gold), 1) for subject in subjects} | others.fill(gold, board)
+            took = {subject.name: round(fill(subject.memory, gold), 1) for subject in subjects}
+            took |= others.fill(gold, board)
             say(f"{number}/{len(golds)} {gold.conversation.sample_id}: {len(gold.exchanges)} pages written, {took} s")
             for question in asked(gold):
                 _ask(board, signals, gold, question, rivals=plain, subjects=subjects)
@@ -443,22 +445,19 @@ def settings_from(changes: Sequence[str]) -> MemorySettings:
     return MemorySettings.model_validate({name: value for name, _, value in pairs})
 
 
-def main() -> None:
-    """Run from the command line."""
-    summary = (__doc__ or "").partition("\n")[0]
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.locomo", description=summary)
+def add_data_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every run over a conversation file is told: the data, where results go, and our settings."""
     parser.add_argument("--data", type=Path, required=True, help="a conversation file with questions")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the report to this file")
-    parser.add_argument("--cache", type=Path, metavar="DIR", help="directory that keeps embeddings between runs")
+    parser.add_argument("--cache", type=Path, metavar="DIR", help="directory that keeps what was computed between runs")
     parser.add_argument("--sample", nargs="+", metavar="ID", help="only these conversations")
     parser.add_argument("--pages", type=int, metavar="N", help="only the first pages, and questions about them")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE", help="settings of ours to change")
     parser.add_argument("--redis-url", help="a Redis with search; default: an embedded one, thrown away")
-    parser.add_argument("--no-paper", action="store_true", help="leave the two-stage retrieval out")
-    parser.add_argument("--no-cost", action="store_true", help="leave time, round trips and bytes out")
-    parser.add_argument("--rivals", nargs="+", default=[], metavar="NAME[:VARIANT]", help="other libraries")
-    parser.add_argument("--rivals-chat", action="store_true", help="give the other libraries the local chat model")
-    given = parser.parse_args()
+
+
+def chosen_conversations(parser: argparse.ArgumentParser, given: argparse.Namespace) -> list[Conversation]:
+    """Return the conversations that the arguments name, and make the cache's directory; exit if there are none."""
     found = load(given.data)
     chosen = [item for item in found if not given.sample or item.sample_id in given.sample]
     if not chosen:
@@ -467,14 +466,33 @@ def main() -> None:
         chosen = [beginning(item, given.pages) for item in chosen]
     if given.cache:
         given.cache.mkdir(parents=True, exist_ok=True)
+    return chosen
+
+
+def write_report(report: dict[str, Any], path: Path | None) -> None:
+    """Write a report as JSON, if a file is named."""
+    if path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run from the command line."""
+    summary = (__doc__ or "").partition("\n")[0]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.locomo", description=summary)
+    add_data_arguments(parser)
+    parser.add_argument("--no-paper", action="store_true", help="leave the two-stage retrieval out")
+    parser.add_argument("--no-cost", action="store_true", help="leave time, round trips and bytes out")
+    parser.add_argument("--rivals", nargs="+", default=[], metavar="NAME[:VARIANT]", help="other libraries")
+    parser.add_argument("--rivals-chat", action="store_true", help="give the other libraries the local chat model")
+    given = parser.parse_args()
+    chosen = chosen_conversations(parser, given)
     report = evaluate(
         chosen, cache=given.cache / "embeddings.npz" if given.cache else None, redis_url=given.redis_url,
         settings=settings_from(given.set), paper=not given.no_paper, costs=not given.no_cost,
         rivals=given.rivals, chat=given.rivals_chat,
     )
-    if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        given.json.write_text(json.dumps(report, indent=2) + "\n", encoding="utf-8")
+    write_report(report, given.json)
     print(table(report))
 
 
