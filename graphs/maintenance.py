@@ -23,24 +23,30 @@ from langgraph_memoryos.nodes.update_persona import UpdatePersona
 FIRST_STEP = "select_overflow"
 
 
-def add_maintenance(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, done: str) -> None:
-    """Add the steps from a full queue to a cool persona; ``done`` is what follows them.
+def add_maintenance(
+    graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, done: str, failed: str = END,
+) -> None:
+    """Add the steps from a full queue to a cool persona.
 
-    A thinking step that fails ends the run: what it should have judged stays as it was.
+    Args:
+        graph: Where to.
+        parts: What the steps are bound to.
+        done: What follows them.
+        failed: What follows a thinking step that fails; what it should have judged stays as it was.
     """
     settings = parts.settings
     graph.add_node(FIRST_STEP, SelectOverflow(
         store=parts.pages, batch=settings.eviction_batch_pages, capacity=settings.short_term_capacity_pages))
-    add_filing(graph, parts, failed=END)
+    add_filing(graph, parts, failed=failed)
     graph.add_node("summarise_segments", thinking_step(
         "summarise_segments", SummariseSegments(analyst=parts.analyst), model=parts.memory_model),
         input_schema=SummariseSegmentsInput)
     graph.add_node("refresh_segments", RefreshSegments(store=parts.segments))
-    add_promotion(graph, parts, done=done)
+    add_promotion(graph, parts, done=done, failed=failed)
 
     graph.add_edge(FIRST_STEP, "analyse_pages")
     graph.add_edge("assign_segments", "summarise_segments")
-    _unless_failed(graph, "summarise_segments", "refresh_segments")
+    _unless_failed(graph, "summarise_segments", "refresh_segments", failed=failed)
     graph.add_edge("refresh_segments", "evict_cold_segments")
 
 
@@ -56,8 +62,10 @@ def add_filing(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, fai
     _unless_failed(graph, "analyse_pages", "assign_segments", failed=failed)
 
 
-def add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, done: str) -> None:
-    """Add the steps from ``evict_cold_segments`` to a cool persona; ``done`` is what follows them."""
+def add_promotion(
+    graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, done: str, failed: str = END,
+) -> None:
+    """Add the steps from ``evict_cold_segments`` to a cool persona; ``done`` or ``failed`` is what follows them."""
     settings = parts.settings
     graph.add_node("evict_cold_segments", EvictColdSegments(
         store=parts.segments, capacity=settings.segment_capacity, weights=settings.heat_weights, clock=parts.clock,
@@ -80,7 +88,7 @@ def add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, 
     graph.add_edge("evict_cold_segments", "promote_hot_segments")
     ask(graph, "promote_hot_segments", routes.has_hot_segments, yes=("hot", "load_known_persona"), no=("cool", done))
     graph.add_edge("load_known_persona", "digest_segments")
-    _unless_failed(graph, "digest_segments", "update_persona")
+    _unless_failed(graph, "digest_segments", "update_persona", failed=failed)
     graph.add_edge("update_persona", "cool_segments")
     ask(
         graph, "cool_segments", routes.still_over_capacity, yes=("over capacity", "evict_cold_segments"),
@@ -88,7 +96,5 @@ def add_promotion(graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, 
     )
 
 
-def _unless_failed(
-    graph: StateGraph[Any, Any, Any, Any], step: str, following: str, *, failed: str = END,
-) -> None:
+def _unless_failed(graph: StateGraph[Any, Any, Any, Any], step: str, following: str, *, failed: str) -> None:
     ask(graph, step, routes.thinking_failed, yes=("failed", failed), no=("judged", following))

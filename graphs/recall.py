@@ -35,14 +35,11 @@ def add_retrieval(
     graph: StateGraph[Any, Any, Any, Any], parts: MemoryParts, *, after: str, before: str, max_memory_tokens: int,
 ) -> None:
     """Add the three stages after the step that asks, and memory made of what ``before`` is given of them."""
-    settings = parts.settings
     graph.add_node("retrieve_short_term", RetrieveShortTerm(store=parts.recall))
     graph.add_node("retrieve_mid_term", RetrieveMidTerm(store=parts.recall))
     graph.add_node("retrieve_long_term", RetrieveLongTerm(store=parts.recall))
     graph.add_node("assemble_memory", AssembleMemory(
-        max_memory_tokens=max_memory_tokens, max_short_term_tokens=settings.max_short_term_tokens,
-        agent_profile=parts.agent_profile,
-    ))
+        max_memory_tokens=max_memory_tokens, agent_profile=parts.agent_profile))
     graph.add_node("record_visits", RecordVisits(store=parts.segments, clock=parts.clock))
 
     for stage in STAGES:

@@ -217,7 +217,7 @@ class MemoryOS:
             scope=self._scope(user_id, agent_id), thread_id=_SUPPORT_THREAD, query=query,
             turn_id=self._parts.new_turn_id(),
         )
-        return self._parts.recall.mid_term(request).pages
+        return self._parts.recall.find(request).pages
 
     def export(self, user_id: str | int) -> Iterator[dict[str, Any]]:
         """Yield everything known of a user as JSON objects with a ``kind``: page, segment, fact, trait, profile, ….

@@ -225,10 +225,12 @@ class ConsolidateState(ConsolidateInput, MaintenanceState, total=False):
     Attributes:
         queue: Thread whose queue is emptied next, or empty when there is none.
         lengths: Length of each queue when it was chosen last in this run; later runs of a thread begin anew.
+        failed_queues: On how many of them a thinking step failed in this run.
     """
 
     queue: str
     lengths: Annotated[dict[str, int], UntrackedValue]
+    failed_queues: Annotated[int, UntrackedValue]
 
 
 class ChatInput(Identified, total=False):

@@ -53,7 +53,6 @@ class AssembleMemory:
     """Choose persona, facts and pages by relevance until the budget is used; pages oldest first, none twice."""
 
     max_memory_tokens: int
-    max_short_term_tokens: int
     agent_profile: tuple[ProfileField, ...] = ()
 
     def __call__(self, state: AssembleMemoryInput) -> AssembleMemoryUpdate:
@@ -77,7 +76,7 @@ class AssembleMemory:
         )
         return AssembleMemoryUpdate(memory=RecalledMemory(
             text=text, tokens=count_tokens(text),
-            short_term=[page.to_json() for page in self._recent(short_term)],
+            short_term=state["short_term"],
             mid_term=[
                 scored.page.to_json() | {"relevance": scored.relevance, "parts": scored.parts}
                 for scored, _ in kept_pages
@@ -131,20 +130,3 @@ class AssembleMemory:
                 shown.add((page.query, page.reply))
                 told.add(page.chain_id)
         return sorted(kept, key=lambda item: (item[0].page.said_at, item[0].page.sequence))
-
-    def _recent(self, pages: Sequence[Page]) -> list[Page]:
-        """Return the newest pages that fit the short-term budget, oldest first; one that is too long is clipped."""
-        budget = Budget(self.max_short_term_tokens)
-        kept: list[Page] = []
-        for page in reversed(pages):
-            if not kept:
-                page = _clipped(page, self.max_short_term_tokens - 2)  # noqa: PLW2901
-            if not budget.fits(page.query + page.reply):
-                break
-            kept.append(page)
-        return kept[::-1]
-
-
-def _clipped(page: Page, max_tokens: int) -> Page:
-    half = max(1, max_tokens // 2)
-    return Page.from_json(page.to_json() | {"query": clip(page.query, half), "reply": clip(page.reply, half)})

@@ -140,7 +140,9 @@ class GenerateReply:
                 return
             messages = [*(state.get("messages") or []), reply]
             exchanges = exchanges_from_messages(messages, thread_id=thread_id, said_at=self.clock())
-            self.store.write(scope, exchanges[-1])
+            # Blank on both sides is nothing to remember.
+            if exchanges:
+                self.store.write(scope, exchanges[-1])
 
         return keep
 

@@ -1,11 +1,11 @@
 """Routes: questions that decide which step comes next."""
 
 from collections.abc import Callable
-from typing import Any
 
 from langgraph_memoryos.state import ConsolidateState, MaintenanceState, RememberState
 
 _MAX_EVICTION_ROUNDS = 2
+_MAX_FAILED_QUEUES = 3
 
 
 def short_term_is_full(capacity: int) -> Callable[[RememberState], bool]:
@@ -33,10 +33,5 @@ def still_over_capacity(state: MaintenanceState) -> bool:
 
 
 def has_queue(state: ConsolidateState) -> bool:
-    """Whether a short-term queue is to be emptied."""
-    return bool(state.get("queue"))
-
-
-def nothing(state: ConsolidateState) -> dict[str, Any]:  # noqa: ARG001 - LangGraph passes it by this name
-    """Change nothing: the place where a queue is done and the next is chosen."""
-    return {}
+    """Whether there was a short-term queue to empty, so that another may come; not after three that failed."""
+    return bool(state.get("queue")) and state.get("failed_queues", 0) < _MAX_FAILED_QUEUES

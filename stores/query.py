@@ -13,7 +13,7 @@ import numpy as np
 
 from langgraph_memoryos.stores.keys import Keys
 
-_DIALECT = ("TIMEOUT", 20_000, "DIALECT", 2)
+DIALECT = ("TIMEOUT", 20_000, "DIALECT", 2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +48,7 @@ def vector_search(
     return (
         "FT.SEARCH", index, f"({within})=>[KNN {count} @vector $vector AS distance]",
         "PARAMS", 2, "vector", vector.tobytes(), "RETURN", len(fields) + 1, "distance", *fields,
-        "SORTBY", "distance", "LIMIT", 0, count, *_DIALECT,
+        "SORTBY", "distance", "LIMIT", 0, count, *DIALECT,
     )
 
 
@@ -68,7 +68,7 @@ def text_search(
     scored = " ".join(f"(~@text:{term})" for term in terms)
     return (
         "FT.SEARCH", index, f"{within} {selected} {scored}", "SCORER", "BM25STD", "WITHSCORES", *returned,
-        "LIMIT", 0, count, *_DIALECT,
+        "LIMIT", 0, count, *DIALECT,
     )
 
 

@@ -20,6 +20,7 @@ from redis import Redis
 from langgraph_memoryos.heat import f_score
 from langgraph_memoryos.records import Chain, Fact, Page, Persona, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
+from langgraph_memoryos.short_term import newest_that_fit
 from langgraph_memoryos.speakers import SpeakerNames
 from langgraph_memoryos.stores import query as search
 from langgraph_memoryos.stores import scripts
@@ -99,13 +100,19 @@ class RecallStore:
         self._lock = threading.Lock()
 
     def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
-        """Return all pages of the thread's short-term queue, oldest first."""
+        """Return the newest pages of the thread's short-term queue that fit its token budget, oldest first."""
         pages: tuple[Page, ...] = self._take(request, "short_term")["queue"]
         return pages
 
     def mid_term(self, request: RecallRequest) -> MidTermRecall:
         """Return the pages that answer the query best, by the setting ``retrieval``; none for a blank query."""
-        replies = self._take(request, "mid_term")
+        return self._pages_of(request, self._take(request, "mid_term"))
+
+    def find(self, request: RecallRequest) -> MidTermRecall:
+        """Return the same for a request that no other stage shares."""
+        return self._pages_of(request, self._read(request))
+
+    def _pages_of(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
         if "vector" not in replies:
             return MidTermRecall()
         if self._settings.retrieval == "two_stage":
@@ -184,7 +191,8 @@ class RecallStore:
                 labels.append(label)
                 pipeline.execute_command(*command)
         found |= dict(zip(labels, pipeline.execute(), strict=True))
-        found["queue"] = tuple(page for values in found["queue"] if (page := parse_page(values)))
+        queue = [page for values in found["queue"] if (page := parse_page(values))]
+        found["queue"] = newest_that_fit(queue, self._settings.max_short_term_tokens)
         return found
 
     def _searches(self, keys: Keys, words: Sequence[str], vector: np.ndarray) -> dict[str, tuple[Any, ...]]:
@@ -219,8 +227,8 @@ class RecallStore:
     def _fused(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
         """Rank by all searches and load the texts of the best.
 
-        Every page that is not archived is searched, those in queues of other threads too; the queue of the asking
-        thread is read whole as short-term memory and left out here.
+        Every page that is not archived is searched, those in queues too; what the asking thread shows as short-term
+        memory is left out here.
         """
         semantic = search.vector_field_hits(replies["semantic"])
         window = search.text_field_hits(replies.get("window", _NOTHING))

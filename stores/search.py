@@ -6,6 +6,7 @@ identifier (a UUID, an e-mail address, a date, a hyphenated word) and stands som
 those documents.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -107,7 +108,9 @@ class SearchStore:
         Days begin and end at midnight in ``zone``; the query of ``request`` is not used.
         """
         keys = self._namespace.keys(scope)
-        start, end = _midnight(first, zone), _midnight(last + timedelta(days=1), zone)
+        start = _midnight(first, zone)
+        # "Until now" is often asked as the last day there is.
+        end = _midnight(last + timedelta(days=1), zone) if last < date.max else math.inf
         within = f"{search.everything_filter(keys)} @said_at:[{start} ({end}]"
         found = self._everything("page", within)
         names = sorted(found, key=lambda name: (found[name].said_at, found[name].sequence))
@@ -181,8 +184,7 @@ class SearchStore:
             "LIMIT",
             0,
             MOST_HITS,
-            "DIALECT",
-            2,
+            *search.DIALECT,
         )
         rows = zip(reply[1::2], reply[2::2], strict=True)
         return {

@@ -146,3 +146,9 @@ def test_nothing_is_forgotten_between_tell_and_recall_in_a_loop(memory: MemoryOS
     tell(memory, "ann", *SAID, thread="before")
     recalled = asyncio.run(memory.recall.ainvoke(asked("Where do I live, Oslo?"), run_of("ann")))["memory"]
     assert SAID[0] in recalled["text"]
+
+
+def test_a_blank_message_with_a_blank_reply_is_no_page(open_memory: OpenMemory) -> None:
+    memory = open_memory(model=PlayedModel(reply=" "))
+    assert memory.chat.invoke(asked("  "), run_of("ann"))["messages"][-1].text == " "
+    assert queries(memory, "ann") == []

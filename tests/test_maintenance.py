@@ -651,6 +651,15 @@ class TestCost:
         assert report["failure"].startswith("analyse_pages")
         assert report["usage"]["model_calls"] == len(model.calls) == calls
 
+    def test_what_a_prompt_has_no_room_for_in_the_queue_is_searched(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=MemorySettings(max_short_term_tokens=300, maintenance="deferred"))
+        tell(memory, "ann", "My locker code is 4711.", *(f"Turn {n}: " + "tea word " * 60 for n in range(20)))
+        found = recall(memory, "What is my locker code?", thread="talk")
+        assert 1 <= len(found["short_term"]) < 20
+        assert "4711" in found["text"]
+        shown = {page["page_id"] for page in found["short_term"]}
+        assert shown.isdisjoint(page["page_id"] for page in found["mid_term"])
+
     def test_memory_stays_inside_its_budget(self, open_memory: OpenMemory) -> None:
         memory = open_memory(settings=numbers(max_memory_tokens=200, max_short_term_tokens=150))
         memory.set_profile("ann", {"name": "x" * 5000})
@@ -684,6 +693,29 @@ class TestRunsOnOneThread:
             assert "failure" in graph.invoke({}, run_of("ann", "maintenance"))["remembered"]
         assert "failure" not in graph.invoke({}, run_of("ann", "maintenance"))["remembered"]
         assert memory.parts.pages.queue_length(ANN, "talk") == 1
+
+    def test_a_queue_no_model_can_judge_does_not_hold_up_the_others(self, open_memory: OpenMemory) -> None:
+        def judge(reply_model: type[BaseModel], messages: Sequence[BaseMessage]) -> str:
+            if "poison" in str(messages):
+                raise ValueError("refused by a content filter")
+            return judged(reply_model, messages)
+
+        memory = open_memory(settings=numbers(maintenance="deferred"), memory_model=PlayedModel(judge=judge))
+        for thread in ("a", "c"):
+            tell(memory, "ann", exchange(f"poison {thread}", thread_id=thread), "two", thread=thread)
+        for thread in ("b", "d"):
+            tell(memory, "ann", f"tea {thread}", "two", thread=thread)
+        report = memory.consolidate.invoke({"user_id": "ann", "drain": True})["remembered"]
+        assert report["failure"]
+        assert memory.parts.pages.threads(ANN) == {"a": 2, "b": 0, "c": 2, "d": 0}
+
+    def test_a_consolidation_gives_up_after_three_failures(self, open_memory: OpenMemory) -> None:
+        model = PlayedModel(judge=lambda *_: TimeoutError("down"))
+        memory = open_memory(settings=numbers(maintenance="deferred"), memory_model=model)
+        for thread in "abcdef":
+            tell(memory, "ann", f"tea {thread}", thread=thread)
+        assert memory.consolidate.invoke({"user_id": "ann", "drain": True})["remembered"]["failure"]
+        assert len(model.calls) == 3
 
     def test_each_turn_archives_what_is_over_capacity(self, open_memory: OpenMemory) -> None:
         memory = open_memory(settings=numbers(**APART, **NEVER_HOT, segment_capacity=1))

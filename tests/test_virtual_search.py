@@ -149,6 +149,14 @@ def test_both_days_are_inclusive_in_the_users_zone(memory: MemoryOS, search: Sea
     assert [page.query for page in shown.items] == ["first", "last"]
 
 
+def test_from_the_first_day_there_is_to_the_last_is_always(memory: MemoryOS, search: SearchStore):
+    tell(memory, "u", exchange("then", source="a", said_at=-1e9), exchange("now", source="b"))
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        shown = search.conversation_between(
+            SCOPE, date(2, 1, 1), date.max, zone=ZoneInfo(zone), request=SearchRequest(query=""))
+        assert [page.query for page in shown.items] == ["then", "now"]
+
+
 def test_conversation_search_date_as_a_function(memory: MemoryOS, clock: Clock):
     one, model = agent(
         memory, say("noted"),
