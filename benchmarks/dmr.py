@@ -18,7 +18,7 @@ from typing import Any
 
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from langgraph_memoryos.analysts import DeterministicAnalyst
+from benchmarks.running import throwaway, write_report
 from langgraph_memoryos.dialogue import message_text
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Exchange
@@ -143,11 +143,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     dialogues = (read_dialogues(given.data) if given.data else synthetic(given.questions))[: given.questions]
-    with MemoryOS.open_sync(namespace="bench-dmr", analyst=DeterministicAnalyst()) as memory:
+    with throwaway() as memory:
         rows = [run(memory, dialogues, policy=policy) for policy in given.policy or ["search"]]
     print(json.dumps(rows, indent=2))
-    if given.json:
-        given.json.write_text(json.dumps({"synthetic": given.data is None, "rows": rows}, indent=2) + "\n")
+    write_report(given.json, {"synthetic": given.data is None, "rows": rows})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.embedding_cache import CachedEmbeddings, HashedWords
-from langgraph_memoryos.analysts import DeterministicAnalyst
+from benchmarks.running import throwaway, write_report
 from langgraph_memoryos.local_models import default_embeddings
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Scope
@@ -109,18 +109,12 @@ def main() -> None:
     asked = questions[:: max(1, len(questions) // given.questions)] if given.questions else questions
     inner = HashedWords() if given.words_only else default_embeddings()
     embeddings = CachedEmbeddings(inner, None if given.words_only else given.cache, name=Embedder(inner).name)
-    with MemoryOS.open_sync(
-        embeddings=embeddings,
-        namespace="bench-doc-qa",
-        analyst=DeterministicAnalyst(),
-        embeddings_name=embeddings.model,
-    ) as memory:
+    with throwaway(embeddings=embeddings, embeddings_name=embeddings.model) as memory:
         found = list(run(memory, asked, semantic_hits=0 if given.words_only else 100))
     embeddings.save()
     report = summary(found) | {"embedder": embeddings.model, "words_only": given.words_only}
     print(json.dumps(report, indent=2))
-    if given.json:
-        given.json.write_text(json.dumps(report, indent=2) + "\n")
+    write_report(given.json, report)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.embedding_cache import HashedWords
-from langgraph_memoryos.analysts import DeterministicAnalyst
+from benchmarks.running import throwaway, write_report
 from langgraph_memoryos.local_models import choose_chat_model
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.memory_tools import memory_tools
@@ -169,18 +169,11 @@ def main() -> None:
     given = parser.parse_args()
     name = "" if given.policy == "scripted" else choose_chat_model().name
     rows = []
-    with MemoryOS.open_sync(
-        embeddings=HashedWords(),
-        namespace="bench-nested-kv",
-        analyst=DeterministicAnalyst(),
-    ) as memory:
+    with throwaway(embeddings=HashedWords()) as memory:
         for row in run(memory, given.data, policy=given.policy, most=given.questions):
             rows.append(row)
             print(f"{row['lookups']} lookups: {row['accuracy']:.0%} of {row['questions']}", flush=True)
-    if given.json:
-        given.json.write_text(
-            json.dumps({"policy": given.policy, "model": name, "rows": rows}, indent=2) + "\n"
-        )
+    write_report(given.json, {"policy": given.policy, "model": name, "rows": rows})
 
 
 if __name__ == "__main__":

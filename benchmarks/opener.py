@@ -14,7 +14,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from langgraph_memoryos.analysts import DeterministicAnalyst
+from benchmarks.running import throwaway, write_report
 from langgraph_memoryos.local_models import default_embeddings
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.embedder import Embedder
@@ -86,14 +86,11 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     embeddings = default_embeddings()
-    with MemoryOS.open_sync(
-        embeddings=embeddings, namespace="bench-opener", analyst=DeterministicAnalyst()
-    ) as memory:
+    with throwaway(embeddings=embeddings) as memory:
         model = ScriptedOpener() if given.policy == "scripted" else None
         rows = run(memory, Embedder(embeddings), model=model)
     print(json.dumps(rows, indent=2))
-    if given.json:
-        given.json.write_text(json.dumps({"policy": given.policy, "rows": rows}, indent=2) + "\n")
+    write_report(given.json, {"policy": given.policy, "rows": rows})
 
 
 if __name__ == "__main__":

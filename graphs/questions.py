@@ -1,6 +1,6 @@
 """Conditional edges: a question after a step, with the answers as labels in the picture."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from langgraph.graph import StateGraph
@@ -15,11 +15,11 @@ def ask(
     def answer(state: Any) -> str:
         return yes[0] if question(state) else no[0]
 
-    choose(graph, step, answer, dict((yes, no)))
+    choose(graph, step, answer, {yes[0]: yes[1], no[0]: no[1]})
 
 
 def choose(
-    graph: StateGraph[Any, Any, Any, Any], step: str, question: Callable[[Any], str], answers: Mapping[str, str],
+    graph: StateGraph[Any, Any, Any, Any], step: str, question: Callable[[Any], str], answers: dict[Hashable, str],
 ) -> None:
     """Let ``question`` decide what follows ``step``; ``answers`` are next steps by label."""
 
@@ -28,5 +28,4 @@ def choose(
 
     # Without a schema of its own a route sees only what its step reads or writes.
     route.__annotations__["state"] = graph.state_schema
-    ways: dict[Hashable, str] = dict(answers.items())
-    graph.add_conditional_edges(step, route, ways)
+    graph.add_conditional_edges(step, route, answers)

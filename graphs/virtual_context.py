@@ -154,8 +154,12 @@ def _add_loop(
     graph.add_node("finish_event", FinishEvent(messages=messages, leases=leases))
     graph.add_edge(START, "ingest_event")
     graph.add_edge("build_context", "check_pressure")
-    following = {"full": "select_evicted", "run": "call_model", "rest": "finish_event"}
-    choose(graph, "check_pressure", routes.what_next, following)
+    choose(
+        graph,
+        "check_pressure",
+        routes.what_next,
+        {"full": "select_evicted", "run": "call_model", "rest": "finish_event"},
+    )
     graph.add_edge("replace_evicted", "check_pressure")
     graph.add_edge("call_model", "execute_functions")
     graph.add_edge("execute_functions", "build_context")

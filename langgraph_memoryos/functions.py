@@ -52,7 +52,7 @@ class _Paged(_Arguments):
 class SendMessage(_Arguments):
     """Say something to the user. It is the only way to reach them."""
 
-    message: str = Field(description="What the user reads.")
+    message: str = Field(min_length=1, description="What the user reads.")
 
 
 class PauseHeartbeats(_Arguments):

@@ -35,8 +35,10 @@ _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u2018\u02bc\u00b4\u02b9`", "'
 
 _WORD = rf"[^\W{scripts.UNSPACED}]+(?:[{scripts.MARKS}]+[^\W{scripts.UNSPACED}]*)*"
 _LINK = r"(?:[-.@/\\+&#%~']|(?<=\d)[:,](?=\d))"
-_CHUNK = re.compile(rf"(?P<run>[{scripts.UNSPACED}]+)|{_WORD}(?:{_LINK}{_WORD})*")
-_ASCII_CHUNK = re.compile(rf"(?P<run>\Z\A)|[a-z0-9_]+(?:{_LINK}[a-z0-9_]+)*")
+_SIGN = r"(?:(?:\+\+|#)(?![+#]))?"
+_CHUNK = re.compile(rf"(?P<run>[{scripts.UNSPACED}]+)|{_WORD}(?:{_LINK}{_WORD})*{_SIGN}")
+_ASCII_CHUNK = re.compile(rf"(?P<run>\Z\A)|[a-z0-9_]+(?:{_LINK}[a-z0-9_]+)*{_SIGN}")
+_SIGN_NAMES = {"++": "plusplus", "#": "sharp"}
 _SPLIT = re.compile(r"[-.@/\\+&#%~:,_]+")
 
 _CLITIC = re.compile(r"'(?:s|m|re|ve|ll|d)$")
@@ -166,6 +168,10 @@ def _units(normalised: str, *, whole: bool = False) -> Iterator[tuple[str, str]]
 
 
 def _linked(chunk: str, *, whole: bool) -> Iterator[tuple[str, str]]:
+    sign = next((name for end, name in _SIGN_NAMES.items() if chunk.endswith(end)), "")
+    if sign and whole:
+        yield "joined", chunk
+        return
     parts = [_bare(part) for part in _SPLIT.split(chunk) if part]
     identifier = len(parts) > 1 and any(char in "@-_" or char.isdigit() for char in chunk)
     if whole and identifier:
@@ -176,6 +182,8 @@ def _linked(chunk: str, *, whole: bool) -> Iterator[tuple[str, str]]:
     if len(parts) > 1 and not whole:
         named = [part for part in parts if part not in WEB_WORDS]
         yield "joined", "_".join(named or parts)
+    if sign and parts:
+        yield "joined", f"{parts[-1]}_{sign}"
 
 
 def _bare(word: str) -> str:

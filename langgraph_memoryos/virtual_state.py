@@ -150,7 +150,7 @@ class VirtualOutput(TypedDict, total=False):
     """Output of ``virtual_context``: what was said, and a report of the event."""
 
     messages: SpokenMessages
-    virtual: Turn
+    virtual: Annotated[Turn, Field(description="What the event caused: texts sent, steps, flushes, why it ended.")]
 
 
 class VirtualState(VirtualInput, VirtualOutput, total=False):

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from benchmarks import locomo
-from benchmarks.adapters.host import RivalFailedError, open_rivals, packed
+from benchmarks.adapters.host import Item, RivalFailedError, has_the_side, open_rivals, packed
 from benchmarks.adapters.loopback import LoopbackModels
 from benchmarks.adapters.setup import NAMES, interpreter, python_of, requirements
 from benchmarks.embedding_cache import HashedWords
 from langgraph_memoryos.conversations import load
+from langgraph_memoryos.dialogue import Conversation, Question
+from langgraph_memoryos.records import Exchange
 from langgraph_memoryos.stores.embedder import Embedder
 
 SLICE = Path(__file__).parent.parent / "benchmarks" / "slices" / "english.jsonl"
@@ -108,8 +110,20 @@ def test_a_failed_question_counts_as_nothing_found(embedder: Embedder, gold: loc
 def test_items_of_a_rival_are_packed_into_the_budget(gold: locomo.Gold) -> None:
     costs = gold.entry_costs
 
-    assert packed(gold, [([1], ""), ([1], ""), ([2], "")], 10_000) == ([1, 2], costs[1] + costs[2])
-    assert packed(gold, [([3], "word " * 5_000), ([4], "short")], 200)[0] == [4]
+    whole = [Item([1]), Item([1]), Item([2])]
+
+    assert packed(gold, whole, 10_000) == (whole, costs[1] + costs[2])
+    assert packed(gold, [Item([3], "word " * 5_000), Item([4], "short")], 200)[0] == [Item([4], "short")]
+
+
+def test_one_side_of_a_page_counts_if_it_is_the_one_with_the_evidence() -> None:
+    exchange = Exchange(query="a", reply="b", said_at=0.0, thread_id="t", source_ids=("1", "2"))
+    gold = locomo.Gold(Conversation(sample_id="s", user_name="", agent_name="", exchanges=(exchange,)))
+    question = Question(text="?", answer="", evidence=("2",))
+
+    assert has_the_side(gold, question, Item([0]), 0)
+    assert has_the_side(gold, question, Item([0], "b", "assistant"), 0)
+    assert not has_the_side(gold, question, Item([0], "a", "user"), 0)
 
 
 def test_the_endpoint_embeds_questions_and_pages_apart(embedder: Embedder) -> None:

@@ -92,6 +92,8 @@ def test_accents_do_not_matter_for_search_but_are_shown():
         ("10:30", "10_30"),
         ("1,000", "1_000"),
         ("https://www.example.com/a", "example_com_a"),
+        ("C++", "c_plusplus"),
+        ("F#", "f_sharp"),
     ],
 )
 def test_identifiers_give_one_token_besides_their_parts(identifier, joined):

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from openai import LengthFinishReasonError
+from openai.types.chat import ChatCompletion
 
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.leases import LeaseStore
+from langgraph_memoryos.virtual_context import VirtualContext
 from tests.memory_support import Clock
+from tests.scripted_model import ScriptedModel
 from tests.virtual_support import acts, agent, call, results, say, system
 
 pytest_plugins = ["tests.memory_fixtures"]
@@ -52,6 +56,7 @@ def test_without_a_heartbeat_the_loop_rests(memory: MemoryOS):
     (call("archival_memory_search", query="x", page=9), "last page"),
     (call("archival_memory_delete", item=99), "no item 99"),
     (call("archival_memory_insert", content="  "), "empty"),
+    (call("send_message", message=""), "at least 1 character"),
 ])
 def test_a_failing_call_is_told_and_forces_another_step(memory: MemoryOS, bad: dict[str, Any], told: str):
     one, model = agent(memory, acts(bad), say("sorry"))
@@ -220,9 +225,6 @@ def test_the_loop_streams_its_steps(memory: MemoryOS):
 
 
 def test_a_model_without_tools_fills_in_one_schema(memory: MemoryOS):
-    from langgraph_memoryos.virtual_context import VirtualContext  # noqa: PLC0415
-    from tests.scripted_model import ScriptedModel  # noqa: PLC0415
-
     model = ScriptedModel(structured=True, replies=[
         '{"call": {"function": "core_memory_append", "arguments": {"block": "human", "content": "Ana", "request_heartbeat": true}}}',
         '{"call": {"function": "send_message", "arguments": {"message": "Hi Ana"}}}',
@@ -233,6 +235,20 @@ def test_a_model_without_tools_fills_in_one_schema(memory: MemoryOS):
     assert "core_memory_append(block, content, request_heartbeat)" in system(model.asked[0])
     assert all(message.type in ("system", "human", "ai") for message in model.asked[1])
     assert one.send("and?", user_id="u")["sent"] == ["plain words"]
+
+
+def test_a_structured_reply_that_was_cut_off_reaches_the_user_as_far_as_it_came(memory: MemoryOS):
+    cut = ChatCompletion.model_validate({
+        "id": "1", "object": "chat.completion", "created": 0, "model": "small", "choices": [{
+            "index": 0, "finish_reason": "length", "message": {
+                "role": "assistant", "content": '{"call": {"function": "send_message", "arguments": {"message": "Hello An'},
+        }],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12},
+    })
+    model = ScriptedModel(structured=True, replies=[LengthFinishReasonError(completion=cut)])
+    report = VirtualContext(memory, model=model).send("hi", user_id="u")
+    assert report["sent"] == ["Hello An"]
+    assert report["usage"] == {"model_calls": 1, "input_tokens": 5, "output_tokens": 7}
 
 
 def test_a_queue_without_a_checkpointer_lives_on(memory: MemoryOS):

@@ -37,7 +37,7 @@ class AgentMemoryServer(Adapter):
         self._client = httpx.AsyncClient(
             transport=httpx.ASGITransport(app=app, raise_app_exceptions=False), base_url="http://server", timeout=120.0)
 
-    def add(self, user: str, pages: list[Page]) -> None:
+    def add(self, user: str, pages: list[Page]) -> int:
         """Create the memories and wait for the server's background tasks."""
         memories = [{
             "id": f"{user}|{page['id']}", "text": page_text(page), "user_id": user,
@@ -46,6 +46,7 @@ class AgentMemoryServer(Adapter):
         } for page in pages]
         for start in range(0, len(memories), PAGES_A_REQUEST):
             self._loop.run_until_complete(self._created(memories[start : start + PAGES_A_REQUEST]))
+        return 0
 
     async def _created(self, memories: list[dict[str, Any]]) -> None:
         answer = await self._client.post("/v1/long-term-memory/", json={"memories": memories, "deduplicate": False})

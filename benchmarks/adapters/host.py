@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NamedTuple, Protocol
 
 from benchmarks.adapters.loopback import LoopbackModels
 from benchmarks.adapters.setup import python_of
@@ -33,6 +33,14 @@ NEEDS_REDIS = frozenset({"agent_memory_server"})
 
 class RivalFailedError(Exception):
     """A rival cannot run here, or broke; the message is the reason for the report."""
+
+
+class Item(NamedTuple):
+    """What a rival found, as in the protocol."""
+
+    pages: list[int]
+    text: str = ""
+    role: str = ""
 
 
 class Gold(Protocol):
@@ -142,7 +150,9 @@ class Rivals:
     def open(self, asked_for: str, resources: ExitStack, *, dimensions: int, chat: bool) -> None:
         """Start one rival; a reason in the report if it cannot run."""
         name = asked_for.replace(":", "_")
-        self._facts[name] = {"pages": 0, "write_seconds": 0.0, "query_seconds": [], "failures": [], "calls": {}}
+        self._facts[name] = {
+            "pages": 0, "lost_pages": 0, "write_seconds": 0.0, "query_seconds": [], "failures": [], "calls": {},
+        }
         try:
             log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the others
             rival = Rival(asked_for, resources.enter_context(log))
@@ -169,6 +179,7 @@ class Rivals:
         for name, answer in self._answers("passage", order, board):
             facts = self._facts[name]
             facts["pages"] += len(gold.exchanges)
+            facts["lost_pages"] += answer["lost"]
             facts["write_seconds"] += answer["seconds"]
             took[name] = round(answer["seconds"], 1)
         return took
@@ -179,11 +190,16 @@ class Rivals:
         for name, answer in self._answers("query", order, board):
             self._facts[name]["query_seconds"].append(answer["seconds"])
             self._facts[name]["failures"] += [answer["failure"]] if answer["failure"] else []
-            found = [([int(page) for page in item["pages"]], item["text"]) for item in answer["items"]]
-            board.ranking(name, gold, question, list(dict.fromkeys(page for pages, _ in found for page in pages)))
+            found = [
+                Item([int(page) for page in item["pages"]], item["text"], item.get("role", ""))
+                for item in answer["items"]
+            ]
+            board.ranking(name, gold, question, list(dict.fromkeys(page for item in found for page in item.pages)))
             for budget in budgets:
-                pages, tokens = packed(gold, found, budget)
-                board.injected(name, gold, question, pages, budget=budget, tokens=tokens)
+                kept, tokens = packed(gold, found, budget)
+                pages = dict.fromkeys(
+                    page for item in kept for page in item.pages if has_the_side(gold, question, item, page))
+                board.injected(name, gold, question, list(pages), budget=budget, tokens=tokens)
 
     def report(self) -> dict[str, Any]:
         """Return by name how it was run and what it cost, or why it was not run."""
@@ -202,7 +218,8 @@ class Rivals:
         return {"ran": True} | self._running[name].told | {
             "write_ms_per_page": round(1e3 * facts["write_seconds"] / max(1, pages), 2),
             "query_ms": round(1e3 * statistics.median(queries), 2) if queries else None,
-            "failed_queries": len(facts["failures"]), "first_failure": (facts["failures"] or [""])[0],
+            "lost_pages": facts["lost_pages"], "failed_queries": len(facts["failures"]),
+            "first_failure": (facts["failures"] or [""])[0],
         } | calls
 
     def _answers(self, side: Any, order: dict[str, Any], board: Board) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -255,18 +272,30 @@ def page_json(number: int, item: Exchange) -> dict[str, Any]:
     }
 
 
-def packed(gold: Gold, found: Sequence[tuple[list[int], str]], budget: int) -> tuple[list[int], int]:
-    """Return the pages whose items fit the budget, best first, and the tokens used.
+def packed(gold: Gold, found: Sequence[Item], budget: int) -> tuple[list[Item], int]:
+    """Return the items that fit the budget, best first, and the tokens used.
 
     An item without text of its own costs what its pages cost in our rendering, each page once; one too long is passed
     over. As with every system, the frame around the pages is counted against the budget, but not as used.
     """
     left = budget - count_tokens(memory_section.section(user=[], agent=[], pages=["-"]))
-    used, kept = 0, dict[int, None]()
-    for pages, text in found:
-        new = [page for page in dict.fromkeys(pages) if page not in kept]
-        cost = count_tokens(f"- {text}") + 1 if text else sum(gold.entry_costs[page] for page in new)
+    used, kept, whole = 0, list[Item](), set[int]()
+    for item in found:
+        new = set(item.pages) - whole
+        cost = count_tokens(f"- {item.text}") + 1 if item.text else sum(gold.entry_costs[page] for page in new)
         if used + cost <= left:
             used += cost
-            kept |= dict.fromkeys(new)
-    return list(kept), used
+            kept.append(item)
+            whole |= set() if item.text else new
+    return kept, used
+
+
+def has_the_side(gold: Gold, question: Question, item: Item, page: int) -> bool:
+    """Whether an item that is one side of a page is the side with the evidence.
+
+    Pages of one turn a side tell; where several turns of a side were joined, either side counts.
+    """
+    turns = gold.exchanges[page].source_ids
+    if not item.role or len(turns) != 2 or not set(turns) & set(question.evidence):
+        return True
+    return turns[item.role == "assistant"] in question.evidence

@@ -30,11 +30,12 @@ class LangMem(Adapter):
         self._manage = create_manage_memory_tool(namespace, store=store)
         self._search = create_search_memory_tool(namespace, store=store, response_format="content_and_artifact")
 
-    def add(self, user: str, pages: list[Page]) -> None:
+    def add(self, user: str, pages: list[Page]) -> int:
         """Create one memory a page."""
         for page in pages:
             said = self._manage.invoke({"content": page_text(page), "action": "create"}, config=_config(user))
             self._page_of[said.rpartition(" ")[2]] = page["id"]
+        return 0
 
     def search(self, user: str, text: str) -> list[Item]:
         """Search as an agent would."""

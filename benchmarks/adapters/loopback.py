@@ -7,6 +7,7 @@ pages, which e5 embeds differently; the scoreboard knows what it is doing at the
 import base64
 import json
 import threading
+import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -119,6 +120,8 @@ class LoopbackModels:
         try:
             with urllib.request.urlopen(request, timeout=CHAT_SECONDS) as reply:
                 answer = json.loads(reply.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
         except OSError as error:
             return 502, {"error": {"message": str(error)}}
         with self._lock:

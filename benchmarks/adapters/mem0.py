@@ -52,18 +52,21 @@ class Mem0(Adapter):
             encoder = False  # as if fastembed were not installed
         self._memory.vector_store._bm25_encoder = encoder  # noqa: SLF001 - its constructor has no place for it
 
-    def add(self, user: str, pages: list[Page]) -> None:
+    def add(self, user: str, pages: list[Page]) -> int:
         """Add both messages of each page."""
         for page in pages:
             messages = [
                 {"role": turn["role"], "content": f"{turn['speaker']}: {turn['text']}"} for turn in page["turns"]
             ]
             self._memory.add(messages, user_id=user, metadata={"page": page["id"]}, infer=self._infer)
+        return 0
 
     def search(self, user: str, text: str) -> list[Item]:
         """Search with the default threshold."""
         found = self._memory.search(text, filters={"user_id": user}, top_k=self._top)["results"]
-        return [{"pages": [item["metadata"]["page"]], "text": item["memory"]} for item in found]
+        return [
+            {"pages": [item["metadata"]["page"]], "text": item["memory"], "role": item.get("role", "")} for item in found
+        ]
 
 
 def _keyword_encoder(directory: Path) -> Any:

@@ -7,6 +7,7 @@ memory, which is always part of its prompt; here they come after what was retrie
 """
 
 import sys
+import traceback
 from importlib.metadata import version
 from types import ModuleType
 from typing import Any
@@ -31,13 +32,19 @@ class MemoryosReference(Adapter):
         self._memories: dict[str, Any] = {}
         self._page_of: dict[tuple[str, str, str], str] = {}
 
-    def add(self, user: str, pages: list[Page]) -> None:
+    def add(self, user: str, pages: list[Page]) -> int:
         """Add the pages one after another."""
         memory = self._memories[user] = self._opened(user)
+        lost = 0
         for page in pages:
             query, reply = (_said(page, role) for role in ("user", "assistant"))
             self._page_of[user, query, reply] = page["id"]
-            memory.add_memory(user_input=query, agent_response=reply, timestamp=f"{page['date']}:00")
+            try:
+                memory.add_memory(user_input=query, agent_response=reply, timestamp=f"{page['date']}:00")
+            except Exception:  # noqa: BLE001 - a reply in a shape it did not expect; the page it was moving is lost
+                traceback.print_exc()
+                lost += 1
+        return lost
 
     def search(self, user: str, text: str) -> list[Item]:
         """Retrieve as ``get_response`` does, without its reply."""

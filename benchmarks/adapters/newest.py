@@ -16,9 +16,10 @@ class Newest(Adapter):
         self._top = top
         self._pages: dict[str, list[str]] = {}
 
-    def add(self, user: str, pages: list[Page]) -> None:
+    def add(self, user: str, pages: list[Page]) -> int:
         """Keep the ids."""
         self._pages[user] = [page["id"] for page in pages]
+        return 0
 
     def search(self, user: str, text: str) -> list[Item]:
         """Return the newest; an empty question fails."""

@@ -6,15 +6,17 @@ imports nothing of ours. What goes in and out:
 | in | out |
 |---|---|
 | ``{"op": "open"}`` and the fields below | ``{"version", "settings"}`` |
-| ``{"op": "pages", "user", "pages": [page]}`` | ``{"seconds"}`` |
-| ``{"op": "query", "user", "text"}`` | ``{"seconds", "failure", "items": [{"pages": [id], "text"}]}``, best first |
+| ``{"op": "pages", "user", "pages": [page]}`` | ``{"seconds", "lost"}`` |
+| ``{"op": "query", "user", "text"}`` | ``{"seconds", "failure", "items": [item]}``, best first |
 
 ``open`` tells the ``variant``, an empty ``directory``, how many pages to find (``top``), the ``dimensions`` of vectors,
 ``base_url``, whether there is a ``chat`` model, and for those that need one a ``redis_url``.
 
 A page is ``{"id", "date", "said_at", "turns": [{"role", "speaker", "text"}]}``: ``date`` as ``2023-05-08 13:56``,
-``said_at`` in seconds since the epoch, ``role`` ``user`` or ``assistant``. An item's ``text`` is empty when the library
-gives back whole pages word for word; otherwise it is what it gives back, and ``pages`` what that was made of. Any answer
+``said_at`` in seconds since the epoch, ``role`` ``user`` or ``assistant``; ``lost`` is how many of them the library
+failed to store. An item is ``{"pages": [id], "text", "role"}``: ``text`` is empty when the library gives back whole
+pages word for word, otherwise it is what it gives back, and ``pages`` what that was made of; ``role`` is there when it
+is only what one side said. Any answer
 may be ``{"reason"}`` instead: one sentence on why it cannot be done; the adapter is not asked again. A ``failure`` is
 what the library said when it could not answer this one question, and else empty.
 
@@ -52,8 +54,8 @@ class Adapter:
     version = ""
     settings = ""
 
-    def add(self, user: str, pages: list[Page]) -> None:
-        """Store a user's pages, oldest first; everything is findable when it returns."""
+    def add(self, user: str, pages: list[Page]) -> int:
+        """Store a user's pages, oldest first; return how many failed. The others are findable when it returns."""
         raise NotImplementedError
 
     def search(self, user: str, text: str) -> list[Item]:
@@ -98,8 +100,8 @@ def serve(opened: Callable[[dict[str, Any]], Adapter]) -> None:
 def _answered(adapter: Adapter, order: dict[str, Any]) -> dict[str, Any]:
     started = time.perf_counter()
     if order["op"] == "pages":
-        adapter.add(order["user"], order["pages"])
-        return {"seconds": time.perf_counter() - started}
+        lost = adapter.add(order["user"], order["pages"])
+        return {"seconds": time.perf_counter() - started, "lost": lost}
     failure, items = "", []
     try:
         items = adapter.search(order["user"], order["text"])

@@ -25,13 +25,21 @@ def unusable_reply(error: Exception, request: ModelRequest) -> tuple[ModelReply,
         return _from_rejected(error, request), _usage(None)
     if type(error).__name__ not in _UNFINISHED:
         return None
-    counts = getattr(getattr(error, "completion", None), "usage", None)
+    completion = getattr(error, "completion", None)
+    counts = getattr(completion, "usage", None)
     usage = Usage(
         model_calls=1,
         input_tokens=getattr(counts, "prompt_tokens", 0) or 0,
         output_tokens=getattr(counts, "completion_tokens", 0) or 0,
     )
-    return ModelReply(parsed=None, error="The reply was cut off; answer more briefly."), usage
+    text = _text_of(completion)
+    return ModelReply(parsed=None, text=text, error="The reply was cut off; answer more briefly."), usage
+
+
+def _text_of(completion: Any) -> str:
+    """Return how far a completion of OpenAI's client came."""
+    choices = getattr(completion, "choices", None)
+    return str(choices[0].message.content or "") if choices else ""
 
 
 def _from_rejected(error: ValidationError, request: ModelRequest) -> ModelReply:
