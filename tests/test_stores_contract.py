@@ -390,6 +390,23 @@ class TestFacts:
         held = [[each.text for each in store.as_of(ANN, "user_knowledge", START + at)] for at in (-1, 0, 99, 100)]
         assert held == [[], ["lives in Rome"], ["lives in Rome"], ["lives in Oslo"]]
 
+    def test_older_dialogue_told_later_does_not_supersede(self, memory: MemoryOS) -> None:
+        store = memory.parts.facts
+        (new,) = store.add(ANN, [fact("lives in Oslo", at=2000)], capacity=9)
+        for _ in range(2):
+            store.add(ANN, [fact("lives in Rome", at=1000)], capacity=9, supersedes=[[new]])
+            assert [each.text for each in store.current(ANN, "user_knowledge")] == ["lives in Oslo"]
+            (past,) = store.past(ANN, "user_knowledge")
+            assert (past.text, past.valid_to, past.superseded_by) == ("lives in Rome", 2000, new)
+
+    def test_what_was_said_again_since_is_not_superseded(self, memory: MemoryOS) -> None:
+        store = memory.parts.facts
+        for at in (1000, 3000):
+            (kept,) = store.add(ANN, [fact("lives in Oslo", at=at)], capacity=9)
+        store.add(ANN, [fact("lives in Rome", at=2000)], capacity=9, supersedes=[[kept]])
+        assert [each.text for each in store.current(ANN, "user_knowledge")] == ["lives in Oslo"]
+        assert [each.valid_to for each in store.past(ANN, "user_knowledge")] == [3000]
+
     def test_a_fact_never_supersedes_itself_or_what_is_not_current(self, memory: MemoryOS) -> None:
         store = memory.parts.facts
         (known,) = store.add(ANN, [fact("likes tea")], capacity=9)
@@ -440,6 +457,24 @@ class TestPersonas:
         (old,) = store.history(ANN)
         assert (old["field"], old["level"], old["source_page_ids"], old["valid_to"]) == (
             "user_traits/play", "high", [one, two], START + 2)
+
+    def test_older_dialogue_told_later_goes_to_the_history(self, memory: MemoryOS) -> None:
+        store = memory.parts.personas
+
+        def told(city: str, at: float) -> None:
+            store.set_profile(ANN, "user_profile", ProfileField(name="city", value=city, valid_from=at))
+
+        told("Oslo", 2000)
+        for _ in range(2):  # a step may run again
+            told("Vienna", 1000)
+            told("Vienna", 1001)
+            assert [(entry.value, entry.valid_from) for entry in store.get(ANN).user_profile] == [("Oslo", 2000)]
+            history = [(old["value"], old["valid_from"], old["valid_to"]) for old in store.history(ANN)]
+            assert history == [("Vienna", 1000, 2000)]
+        told("Oslo", 4000)
+        told("Rome", 3000)
+        assert store.get(ANN).user_profile[0].value == "Oslo"
+        assert [(old["value"], old["valid_to"]) for old in store.history(ANN)] == [("Vienna", 2000), ("Rome", 4000)]
 
     def test_entries_of_erased_pages_are_dropped(self, memory: MemoryOS) -> None:
         page = write(memory, "secret")[0].page.page_id
