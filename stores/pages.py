@@ -13,7 +13,7 @@ from langgraph_memoryos.records import Chain, Exchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import content_tokens, index_text
+from langgraph_memoryos.text import content_tokens, index_text, storable
 
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
@@ -94,20 +94,23 @@ class PageStore:
         """Append an exchange to the thread's queue and to recall storage.
 
         The page's id is made of user, agent, thread and first source id, so writing the same exchange again (retry,
-        replay, time travel) leaves one page; if its text differs the newer text replaces the older. An erased page
-        does not come back, unless ``revive`` says that this is a deliberate import. A page that is answered already is
-        not overwritten by a later user message that follows its own in the conversation: that one becomes a page.
+        replay, time travel) leaves one page; if its text differs the newer text replaces the older, which keeps its time,
+        and waits for a persona update again if it is in a segment. An erased page does not come back, unless ``revive``
+        says that this is a deliberate import. A page that is answered already is not overwritten by a later user message
+        that follows its own in the conversation: that one becomes a page.
 
         Raises:
             ValueError: if the exchange has no source id.
         """
         page = self._page(scope, exchange)
         keys = self._namespace.keys(scope)
-        content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
         content_digest = ids.digest(page.query, page.reply)
-        known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json"])
-        if known[1] and (later := _after_lost_reply(json.loads(known[1]), exchange)):
-            return self.write(scope, later, revive=revive)
+        known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json", "said_at"])
+        if known[1]:
+            if later := _after_lost_reply(json.loads(known[1]), page):
+                return self.write(scope, later, revive=revive)
+            page = replace(page, said_at=float(known[2]))
+        content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
         if known[0] == content_digest.encode():
             vector = b""
         else:
@@ -124,7 +127,7 @@ class PageStore:
                   keys.erased, keys.threads, keys.agents, keys.heads, keys.names],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
-                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, len(words),
+                  keys.place(""), keys.window(""), keys.undigested(""), SITTING_GAP_SECONDS, len(words),
                   json.dumps([name for name in (page.user_name, page.agent_name) if name.strip()]), *fields],
         )
         if status == b"unread":
@@ -154,7 +157,9 @@ class PageStore:
             user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id,
             source_id=exchange.source_ids[0],
         )
-        return Page.from_json(exchange.to_json() | scope.to_json() | {"page_id": page_id})
+        # Ids stay as they are, since hashes of them name the page; what was said must be fit for Redis and models.
+        said = {name: storable(getattr(exchange, name)) for name in ("query", "reply", "user_name", "agent_name")}
+        return Page.from_json(exchange.to_json() | said | scope.to_json() | {"page_id": page_id})
 
     def queue(self, scope: Scope, thread_id: str, *, limit: int = 1000) -> tuple[Page, ...]:
         """Return the oldest ``limit`` pages of a thread's short-term queue, oldest first."""

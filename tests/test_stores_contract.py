@@ -85,6 +85,45 @@ class TestPages:
         assert [page.reply for page in memory.parts.pages.queue(ANN, "talk")] == ["the whole reply"]
         assert [found.page.reply for found in memory.search("whole", user_id="ann")] == ["the whole reply"]
 
+    def test_a_newer_text_keeps_the_time_and_is_digested_again(self, memory: MemoryOS) -> None:
+        (page,) = settle(memory, "hello")
+        store = memory.parts.segments
+        (segment,) = store.active(ANN)
+        store.cool(ANN, {segment.segment_id: [page.page_id]})
+        said = exchange("hello", "the whole reply", said_at=START + 999)
+        for status in ("changed", "same"):
+            written = memory.parts.pages.write(ANN, said)
+            (stored,) = memory.parts.pages.get(ANN, [page.page_id])
+            assert (written.status, written.page.said_at, stored.said_at) == (status, START, START)
+            waiting = store.undigested_pages(ANN, [segment.segment_id], limit=9)
+            assert waiting == {segment.segment_id: (stored,)}
+
+    def test_two_first_writes_that_race_agree_on_the_time(
+        self, memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        pages, client = memory.parts.pages, memory.connection.client
+        original = client.hmget
+
+        def racing(*args: object) -> object:
+            found = original(*args)
+            monkeypatch.setattr(client, "hmget", original)
+            pages.write(ANN, exchange("hello", "one", source="m1"))
+            return found
+
+        monkeypatch.setattr(client, "hmget", racing)
+        written = pages.write(ANN, exchange("hello", "two", source="m1", said_at=START + 9))
+        assert (written.status, written.page.said_at) == ("changed", START)
+        assert [(page.reply, page.said_at) for page in pages.queue(ANN, "talk")] == [("two", START)]
+
+    def test_what_redis_cannot_hold_is_replaced_in_texts_and_names(self, memory: MemoryOS) -> None:
+        said = exchange("a\ud83d", "b\0", user_name="\ud83d", agent_name="Bot\udc00", source="m\ud83d")
+        (report,) = memory.ingest([said], user_id="ann")
+        assert not report.get("failure")
+        (page,) = memory.parts.pages.iterate("ann")
+        assert (page.query, page.reply) == ("a\ufffd", "b\ufffd")
+        assert (page.user_name, page.agent_name) == ("\ufffd", "Bot\ufffd")
+        assert page.source_ids == ("m\ud83d",)
+
     def test_a_rewrite_that_races_with_another_text_stays_searchable(self, memory: MemoryOS) -> None:
         """The vector is left out where the stored text is the same; it must not be lost if that changes meanwhile."""
         pages, client = memory.parts.pages, memory.connection.client
