@@ -90,7 +90,10 @@ class Keys:
         return self._key("page", page_id)
 
     def place(self, page_id: str) -> str:
-        """Hash: where a page is now (tier, segment, chain, keywords, next page); not indexed, so it may change."""
+        """Hash: where a page is now (tier, segment, chain, keywords, next page, the page before it in its thread).
+
+        Not indexed, so it may change.
+        """
         return self._key("place", page_id)
 
     def window(self, page_id: str) -> str:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from redis import Redis
 
@@ -17,6 +17,9 @@ from langgraph_memoryos.text import content_tokens, index_text, storable
 
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
+RECENT_PAGES = 200
+"""Pages of a thread's queue that a recall reads at most, the newest; older ones are found by search."""
+
 SITTING_GAP_SECONDS = 3600
 """Pages of a thread that are further apart belong to different sittings; a page's window does not cross them."""
 
@@ -175,10 +178,13 @@ class PageStore:
         keys = self._namespace.keys(scope)
         return bool(self._client.hexists(keys.threads, keys.thread_tag(thread_id)))
 
-    def queue_command(self, pipeline: Redis, scope: Scope, thread_id: str, *, limit: int = 1000) -> None:
-        """Queue the read of :meth:`queue` on a pipeline; parse its reply with :func:`parse_page`."""
+    def queue_command(self, pipeline: Redis, scope: Scope, thread_id: str) -> None:
+        """Queue on a pipeline the read of what a recall takes from a thread's short-term queue.
+
+        The reply has the newest :data:`RECENT_PAGES` pages, oldest first; parse each with :func:`parse_page`.
+        """
         keys = self._namespace.keys(scope)
-        _read_command(pipeline, keys, keys.queue(thread_id), limit=limit)
+        _read_command(pipeline, keys, keys.queue(thread_id), limit=RECENT_PAGES, end="newest")
 
     def threads(self, scope: Scope) -> dict[str, int]:
         """Return the agent's threads with user, each with the length of its short-term queue."""
@@ -199,12 +205,15 @@ class PageStore:
         return tuple(page for row in rows if (page := parse_page(row)))
 
     def before(self, scope: Scope, page: Page) -> Page | None:
-        """Return the newest page of the same thread and agent written before ``page`` among the last 20, if any."""
+        """Return the page that was the newest of the same thread and agent when ``page`` was written, in two round trips.
+
+        ``None`` for the first page of a thread and where the page before has been erased.
+        """
         keys = self._namespace.keys(scope)
-        earlier = self._read(keys, keys.log, highest=f"({page.sequence}", limit=20, newest_first=True)
-        return next(
-            (other for other in earlier if (other.thread_id, other.agent_id) == (page.thread_id, page.agent_id)), None,
-        )
+        name: Any = self._client.hget(keys.place(page.page_id), "thread_previous")
+        found = self.get(scope, [name.decode()]) if name else ()
+        # One that was erased and imported again has come after the page.
+        return next((other for other in found if other.sequence < page.sequence), None)
 
     def chain(self, scope: Scope, chain_id: str) -> Chain | None:
         """Return a dialogue chain with its ``meta``."""
@@ -232,21 +241,13 @@ class PageStore:
             yield from batch
             lowest = f"({batch[-1].sequence}"
 
-    def _read(
-        self, keys: Keys, listing: str, *, lowest: str = "-inf", highest: str = "+inf", limit: int,
-        newest_first: bool = False,
-    ) -> tuple[Page, ...]:
-        rows = _read_command(
-            self._client, keys, listing, lowest=lowest, highest=highest, limit=limit, newest_first=newest_first,
-        )
+    def _read(self, keys: Keys, listing: str, *, lowest: str = "-inf", limit: int) -> tuple[Page, ...]:
+        rows = _read_command(self._client, keys, listing, lowest=lowest, limit=limit)
         return tuple(page for values in rows if (page := parse_page(values)))
 
 
 def _read_command(
-    client: Redis, keys: Keys, listing: str, *, lowest: str = "-inf", highest: str = "+inf", limit: int,
-    newest_first: bool = False,
+    client: Redis, keys: Keys, listing: str, *, limit: int, lowest: str = "-inf",
+    end: Literal["oldest", "newest"] = "oldest",
 ) -> Any:
-    direction = "down" if newest_first else "up"
-    return scripts.run(
-        client, "read_pages", keys=[listing], args=[keys.page(""), keys.place(""), lowest, highest, limit, direction],
-    )
+    return scripts.run(client, "read_pages", keys=[listing], args=[keys.page(""), keys.place(""), lowest, limit, end])

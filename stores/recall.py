@@ -99,7 +99,7 @@ class RecallStore:
         self._lock = threading.Lock()
 
     def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
-        """Return all pages of the thread's short-term queue, oldest first."""
+        """Return the pages of the thread's short-term queue, its newest 200 if it holds more, oldest first."""
         pages: tuple[Page, ...] = self._take(request, "short_term")["queue"]
         return pages
 

@@ -191,9 +191,9 @@ class SegmentStore:
         keys = self._namespace.keys(scope)
         rows = scripts.run(
             self._client, "read_pages", keys=[keys.segment_pages(segment_id)],
-            args=[keys.page(""), keys.place(""), "-inf", "+inf", limit, "down"],
+            args=[keys.page(""), keys.place(""), "-inf", limit, "newest"],
         )
-        return tuple(page for values in reversed(rows) if (page := parse_page(values)))
+        return tuple(page for values in rows if (page := parse_page(values)))
 
     def undigested_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
         """Return, per segment, pages that no persona update has seen, oldest first, ``limit`` pages over all."""

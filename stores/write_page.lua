@@ -50,7 +50,8 @@ if known[1] then
   return {status, tonumber(known[2]), redis.call('ZCARD', KEYS[3])}
 end
 local sequence = redis.call('INCR', KEYS[5])
-local previous, sitting = redis.call('HGET', KEYS[9], ARGV[3]) or '', id
+local head = redis.call('HGET', KEYS[9], ARGV[3]) or ''
+local previous, sitting = head, id
 if previous ~= '' then
   local before = redis.call('HMGET', page_prefix .. previous, 'said_at', 'sitting')
   if before[1] and math.abs(tonumber(ARGV[8]) - tonumber(before[1])) <= tonumber(ARGV[13]) then
@@ -62,7 +63,8 @@ if previous ~= '' then
 end
 redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
   'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[14], unpack(fields))
-redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '')
+redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '',
+  'thread_previous', head)
 refresh_window(previous)
 refresh_window(id)
 redis.call('HSET', KEYS[9], ARGV[3], id)

@@ -180,6 +180,18 @@ class TestPages:
         assert pages.before(ANN, second) == first
         assert pages.before(ANN, first) is None
 
+    def test_before_finds_it_however_much_was_said_elsewhere_and_long_ago(self, memory: MemoryOS) -> None:
+        pages = memory.parts.pages
+        first = pages.write(ANN, exchange("first", said_at=START - 90_000)).page
+        write(memory, *(f"elsewhere {at}" for at in range(25)), thread="other")
+        second, third = (written.page for written in write(memory, "second", "third"))
+        assert pages.before(ANN, second) == first
+        assert pages.before(ANN, third) == second
+        memory.forget("ann", page_id=second.page_id)
+        assert pages.before(ANN, third) is None
+        pages.write(ANN, exchange("second"), revive=True)
+        assert pages.before(ANN, third) is None
+
     def test_get_skips_what_is_gone_and_keeps_the_order(self, memory: MemoryOS) -> None:
         one, two = (written.page for written in write(memory, "one", "two"))
         assert memory.parts.pages.get(ANN, [two.page_id, "gone", one.page_id]) == (two, one)
@@ -578,6 +590,16 @@ class TestRecall:
         with round_trips(memory) as sent:
             memory.parts.recall.mid_term(dataclasses.replace(asked, turn_id="t3", thread_id="x"))
         assert len(sent) == 3
+
+    def test_of_a_long_queue_the_newest_pages_are_recent_and_the_others_are_found(
+        self, memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("langgraph_memoryos.stores.pages.RECENT_PAGES", 3)
+        write(memory, "alpha", "beta", "gamma", "delta", "epsilon")
+        short, mid = memory.parts.recall.short_term(self.request()), memory.parts.recall.mid_term(self.request())
+        assert [page.query for page in short] == ["gamma", "delta", "epsilon"]
+        assert {each.page.query for each in mid.pages} == {"alpha", "beta"}
+        assert [page.query for page in memory.parts.pages.queue(ANN, "talk", limit=2)] == ["alpha", "beta"]
 
     def test_the_next_turn_reads_anew(self, memory: MemoryOS) -> None:
         assert memory.parts.recall.short_term(self.request()) == ()
