@@ -205,7 +205,10 @@ class Subject:
         }
         order = gold.numbers(pages)
         for budget in TOKEN_BUDGETS:
-            assemble = AssembleMemory(max_memory_tokens=budget, max_short_term_tokens=settings.max_short_term_tokens)
+            assemble = AssembleMemory(
+                max_memory_tokens=budget, max_short_term_tokens=settings.max_short_term_tokens,
+                chain_metas=settings.chain_meta_in_prompt,
+            )
             memory = assemble(state)["memory"]
             kept = set(gold.numbers([Page.from_json(page) for page in memory["mid_term"]]))
             board.injected(

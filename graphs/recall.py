@@ -41,7 +41,7 @@ def add_retrieval(
     graph.add_node("retrieve_long_term", RetrieveLongTerm(store=parts.recall))
     graph.add_node("assemble_memory", AssembleMemory(
         max_memory_tokens=max_memory_tokens, max_short_term_tokens=settings.max_short_term_tokens,
-        agent_profile=parts.agent_profile,
+        chain_metas=settings.chain_meta_in_prompt, agent_profile=parts.agent_profile,
     ))
     graph.add_node("record_visits", RecordVisits(store=parts.segments, clock=parts.clock))
 

@@ -39,8 +39,9 @@ def parse_fact(values: Sequence[bytes | None]) -> Fact | None:
 class FactStore:
     """Statements with provenance and validity.
 
-    A statement said again is confirmed, not added; one that is contradicted is superseded and keeps its validity
-    times; over the bound of a collection the oldest current one retires (first in, first out). None of these destroys.
+    A statement said again is confirmed, not added, and keeps the newest 20 pages that say it as its sources; one that is
+    contradicted is superseded and keeps its validity times; over the bound of a collection the oldest current one retires
+    (first in, first out). None of these destroys.
     Of two that contradict one another the one last said earlier is superseded, whichever arrived first.
     """
 

@@ -16,7 +16,17 @@ from langgraph_memoryos.stores.pages import PageWritten
 from langgraph_memoryos.stores.recall import RecallRequest
 from langgraph_memoryos.stores.schema import failed_documents
 from langgraph_memoryos.stores.segments import PlacedPage
-from tests.memory_support import START, HashEmbeddings, OpenMemory, exchange, exported, members, owner
+from tests.memory_support import (
+    START,
+    HashEmbeddings,
+    OpenMemory,
+    asked,
+    exchange,
+    exported,
+    members,
+    owner,
+    run_of,
+)
 
 pytest_plugins = ["tests.memory_fixtures"]
 ANN = owner()
@@ -401,6 +411,17 @@ class TestFacts:
         assert (kept.text, kept.source_page_ids) == ("I like tea.", (one, two))
         assert (kept.valid_from, kept.confirmed_at) == (START, START + 5)
 
+    def test_of_many_confirmations_the_newest_sources_stay(self, memory: MemoryOS) -> None:
+        names = [written.page.page_id for written in write(memory, *(f"tea {number}" for number in range(25)))]
+        store = memory.parts.facts
+        for at, name in enumerate((*names, names[-1])):
+            store.add(ANN, [fact("I like tea", sources=(name,), at=START + at)], capacity=9)
+        (kept,) = store.current(ANN, "user_knowledge")
+        assert kept.source_page_ids == tuple(names[-20:])
+        assert kept.confirmed_at == START + 25
+        store.add(ANN, [fact("I like soup", sources=tuple(names))], capacity=9)
+        assert store.current(ANN, "user_knowledge")[1].source_page_ids == tuple(names[-20:])
+
     def test_an_older_page_does_not_turn_confirmation_back(self, memory: MemoryOS) -> None:
         memory.parts.facts.add(ANN, [fact("I like tea", at=START)], capacity=9)
         memory.parts.facts.add(ANN, [fact("I like tea", at=START - 99)], capacity=9)
@@ -600,6 +621,16 @@ class TestRecall:
         assert [page.query for page in short] == ["gamma", "delta", "epsilon"]
         assert {each.page.query for each in mid.pages} == {"alpha", "beta"}
         assert [page.query for page in memory.parts.pages.queue(ANN, "talk", limit=2)] == ["alpha", "beta"]
+
+    @pytest.mark.parametrize("told", [False, True])
+    def test_the_meta_of_a_chain_is_told_if_the_setting_says_so(self, open_memory: OpenMemory, *, told: bool) -> None:
+        memory = open_memory(settings=MemorySettings(chain_meta_in_prompt=told))
+        pages = [written.page for written in write(memory, "alpha", "beta")]
+        both = [dataclasses.replace(placed(page, chain="c"), chain_meta="They spoke of letters.") for page in pages]
+        memory.parts.segments.assign(ANN, pages, both, threshold=0.5, now=START)
+        recalled = memory.recall.invoke(asked("alpha"), run_of("ann", "other"))["memory"]["text"]
+        assert "alpha" in recalled
+        assert ("They spoke of letters." in recalled) is told
 
     def test_the_next_turn_reads_anew(self, memory: MemoryOS) -> None:
         assert memory.parts.recall.short_term(self.request()) == ()
