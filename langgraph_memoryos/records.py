@@ -169,7 +169,7 @@ class Fact(Record):
         fact_id: Deterministic id made of scope, collection and normalised text.
         collection: ``user_knowledge``, ``agent_traits`` or ``archival``.
         text: The statement.
-        source_page_ids: Pages it was drawn from.
+        source_page_ids: Pages it was drawn from; of many, the 20 that arrived last.
         source: Document that an archived text was loaded from, or empty.
         valid_from: Dialogue time of the first of those pages.
         valid_to: Dialogue time from which it no longer holds; ``None`` while it is current.

@@ -33,7 +33,7 @@ from langgraph_memoryos.ids import digest
 from langgraph_memoryos.records import Page, Record
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder, Vector
-from langgraph_memoryos.stores.keys import Namespace
+from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import dialogue_text
 from langgraph_memoryos.stores.schema import (
     KINDS,
@@ -44,11 +44,11 @@ from langgraph_memoryos.stores.schema import (
     read_origin,
     setup,
 )
+from langgraph_memoryos.stores.segments import mean_vector, newest_members
 
 EMBEDDED_KINDS = ("page", "fact")
 UNFINISHED = " (unfinished migration)"
 _BATCH = 32
-_SEGMENT_PAGES = 64
 _INDEXING_SECONDS = 600.0
 
 Progress = Callable[[int], object]
@@ -193,29 +193,22 @@ class Migration:
     def _renew_segments(self) -> int:
         renewed = 0
         for name in self._documents("segment"):
-            vector = self._segment_vector(name)
-            renewed += int(scripts.run(self._client, "replace_vector", keys=[name], args=[vector.tobytes()]))
+            vector, cohesion = self._segment_vector(name)
+            args = [vector.tobytes(), cohesion]
+            renewed += int(scripts.run(self._client, "replace_vector", keys=[name], args=args))
         return renewed
 
-    def _segment_vector(self, name: str) -> Vector:
-        """Return the mean of the vectors of a segment's newest pages; of no page, that of its own text."""
+    def _segment_vector(self, name: str) -> tuple[Vector, float]:
+        """Return mean and cohesion of the vectors of a segment's newest pages; of no page, its own text's."""
         user, segment_id = name.removeprefix(self._namespace.prefix("segment")).rsplit(":", 1)
-        members: Any = self._client.zrange(
-            f"{self._namespace.prefix('members')}{user}:{segment_id}",
-            -_SEGMENT_PAGES,
-            -1,
-        )
-        pipeline = self._client.pipeline(transaction=False)
-        for page_id in members:
-            pipeline.hget(f"{self._namespace.prefix('page')}{user}:{page_id.decode()}", "vector")
-        size = self._target.dimensions * np.dtype(np.float32).itemsize
-        found = (raw for raw in pipeline.execute() if raw and len(raw) == size)
-        vectors = [np.frombuffer(raw, dtype=np.float32) for raw in found]
+        # Which agent's it is does not matter to the keys of pages and members.
+        keys = Keys(namespace=self._namespace, user=user.strip("{}"), agent="")
+        (members,) = newest_members(self._client, keys, [segment_id])
+        vectors = [vector for vector, _ in members if vector.size == self._target.dimensions]
         if not vectors:
             text = _segment_text(self._client.hget(name, "json"))
-            return np.asarray(self._embedder.embed_passages([text])[0], dtype=np.float32)
-        mean = np.mean(vectors, axis=0)
-        return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9), dtype=np.float32)
+            vectors = [np.asarray(self._embedder.embed_passages([text])[0], dtype=np.float32)]
+        return mean_vector(vectors)
 
     def _record(self, embedder: str) -> None:
         origin = self._target.__dict__ | {"embedder": embedder}

@@ -191,9 +191,9 @@ class SegmentStore:
         keys = self._namespace.keys(scope)
         rows = scripts.run(
             self._client, "read_pages", keys=[keys.segment_pages(segment_id)],
-            args=[keys.page(""), keys.place(""), "-inf", "+inf", limit, "down"],
+            args=[keys.page(""), keys.place(""), "-inf", limit, "newest"],
         )
-        return tuple(page for values in reversed(rows) if (page := parse_page(values)))
+        return tuple(page for values in rows if (page := parse_page(values)))
 
     def undigested_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
         """Return, per segment, pages that no persona update has seen, oldest first, ``limit`` pages over all."""
@@ -217,38 +217,21 @@ class SegmentStore:
         if not texts:
             return
         keys = self._namespace.keys(scope)
-        members = self._newest_members(keys, [text.segment_id for text in texts])
+        members = newest_members(self._client, keys, [text.segment_id for text in texts])
         pipeline = self._client.pipeline(transaction=False)
         for text, pages in zip(texts, members, strict=True):
             if not pages:
                 continue
-            mean = np.mean([vector for vector, _ in pages], axis=0)
-            cohesion = float(np.linalg.norm(mean))
+            vector, cohesion = mean_vector([vector for vector, _ in pages])
             scripts.run(
                 pipeline, "refresh_segment", keys=[keys.segment(text.segment_id), keys.stale],
                 args=[
                     text.segment_id, json.dumps(text.to_json() | scope.to_json()),
                     index_text(" ".join((text.title, text.summary, *text.keywords))),
-                    np.asarray(mean / max(cohesion, 1e-9), dtype=np.float32).tobytes(), cohesion,
-                    max(said_at for _, said_at in pages),
+                    vector.tobytes(), cohesion, max(said_at for _, said_at in pages),
                 ],
             )
         pipeline.execute()
-
-    def _newest_members(self, keys: Keys, segment_ids: Sequence[str]) -> list[list[tuple[np.ndarray, float]]]:
-        """Return vector and time of the newest pages of each segment, in two round trips."""
-        pipeline = self._client.pipeline(transaction=False)
-        for segment_id in segment_ids:
-            pipeline.zrange(keys.segment_pages(segment_id), -_VECTOR_PAGES, -1)
-        listed = pipeline.execute()
-        for name in (name for names in listed for name in names):
-            pipeline.hmget(keys.page(name.decode()), ["vector", "said_at"])
-        rows = iter(pipeline.execute())
-        return [
-            [(np.frombuffer(vector, dtype=np.float32), float(said_at))
-             for vector, said_at in (next(rows) for _ in names) if vector]
-            for names in listed
-        ]
 
     def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float, turn_id: str = "") -> None:
         """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip.
@@ -303,6 +286,29 @@ class SegmentStore:
             if page_ids:
                 pipeline.zrem(keys.undigested(segment_id), *page_ids)
         pipeline.execute()
+
+
+def newest_members(client: Redis, keys: Keys, segment_ids: Sequence[str]) -> list[list[tuple[np.ndarray, float]]]:
+    """Return vector and time of the newest 64 pages of each segment, in two round trips."""
+    pipeline = client.pipeline(transaction=False)
+    for segment_id in segment_ids:
+        pipeline.zrange(keys.segment_pages(segment_id), -_VECTOR_PAGES, -1)
+    listed = pipeline.execute()
+    for name in (name for names in listed for name in names):
+        pipeline.hmget(keys.page(name.decode()), ["vector", "said_at"])
+    rows = iter(pipeline.execute())
+    return [
+        [(np.frombuffer(vector, dtype=np.float32), float(said_at))
+         for vector, said_at in (next(rows) for _ in names) if vector]
+        for names in listed
+    ]
+
+
+def mean_vector(vectors: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Return the direction of the mean of unit vectors, and its length: the cohesion of what they belong to."""
+    mean = np.mean(vectors, axis=0)
+    cohesion = float(np.linalg.norm(mean))
+    return np.asarray(mean / max(cohesion, 1e-9), dtype=np.float32), cohesion
 
 
 def _parse_counters(row: Sequence[Any]) -> dict[str, Any]:
