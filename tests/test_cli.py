@@ -242,6 +242,14 @@ def test_replay_keeps_every_turn_and_is_idempotent(run, run_json):
     assert [entry["sequence"] for entry in entries if entry["kind"] == "page"] == [1, 2, 3, 4, 5]
 
 
+def test_replay_leaves_the_queue_of_a_live_thread_alone(run, run_json, tmp_path):
+    live = tmp_path / "live.jsonl"
+    live.write_text(json.dumps({"user": "Hello.", "assistant": "Hi.", "thread": "live", "id": "1"}))
+    run("replay", live, "--user", "ada", "--no-model")
+    assert run_json("replay", LOCOMO, "--sample", "tiny-1", "--user", "ada", "--no-model")["moved_pages"] == 4
+    assert run_json("inspect", "-u", "ada")["short_term"] == {"live": 1, "session_10": 1}
+
+
 def test_replay_takes_the_sample_as_user_and_says_which_samples_there_are(run, run_json):
     assert run_json("replay", LOCOMO, "--sample", "tiny-2", "--no-model")["user"] == "tiny-2"
     several = run("replay", LOCOMO, "--no-model", exit_code=1)
