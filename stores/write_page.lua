@@ -23,6 +23,13 @@ local function refresh_window(of)
     'light', own[5])
 end
 
+-- A speaker's name is known as long as a page has it.
+local function count_names(names, by)
+  for _, name in ipairs(cjson.decode(names)) do
+    if redis.call('HINCRBY', KEYS[10], name, by) < 1 then redis.call('HDEL', KEYS[10], name) end
+  end
+end
+
 if ARGV[7] == 'revive' then redis.call('SREM', KEYS[6], id) end
 if redis.call('SISMEMBER', KEYS[6], id) == 1 then
   return {'erased', 0, redis.call('ZCARD', KEYS[3])}
@@ -31,13 +38,14 @@ end
 if ARGV[#ARGV] == '' and redis.call('HGET', KEYS[1], 'digest') ~= ARGV[2] then return {'unread', 0, 0} end
 local fields = {}
 for i = 15, #ARGV do fields[#fields + 1] = ARGV[i] end
-for _, name in ipairs(cjson.decode(ARGV[14])) do redis.call('SADD', KEYS[10], name) end
-local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous')
+local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'names')
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then
     local light = string.gsub(redis.call('HGET', KEYS[1], 'light'), '%d+$', ARGV[13])
-    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, unpack(fields))
+    count_names(known[4] or '[]', -1)
+    count_names(ARGV[14], 1)
+    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, 'names', ARGV[14], unpack(fields))
     if redis.call('HGET', KEYS[2], 'tier') ~= 'archived' then
       for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
     end
@@ -45,6 +53,7 @@ if known[1] then
   end
   return {status, tonumber(known[2]), redis.call('ZCARD', KEYS[3])}
 end
+count_names(ARGV[14], 1)
 local sequence = redis.call('INCR', KEYS[5])
 local previous, sitting = redis.call('HGET', KEYS[9], ARGV[3]) or '', id
 if previous ~= '' then
@@ -56,7 +65,7 @@ if previous ~= '' then
     previous = ''
   end
 end
-redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
+redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'names', ARGV[14], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
   'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[13], unpack(fields))
 redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '')
 refresh_window(previous)
