@@ -371,14 +371,14 @@ def test_forget_asks_first(run):
 
 def test_forget_a_page_a_thread_and_what_is_not_there(run, run_json):
     run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
-    page = exported(run, "tiny-1")[0]
-    assert run_json("forget", "-u", "tiny-1", "--page", page["page_id"], "--yes")["pages"] == 1
+    first, second = ("--page", exported(run, "tiny-1")[0]["page_id"]), ("--page", exported(run, "tiny-1")[1]["page_id"])
+    assert run_json("forget", "-u", "tiny-1", *first, *second, "--yes")["pages"] == 2
     assert run_json("forget", "-u", "tiny-1", "--thread", "session_2", "--yes")["pages"] == 2
     assert "quince tree" not in json.dumps(exported(run, "tiny-1"))
     missing = run("forget", "-u", "tiny-1", "--fact", "none", "--yes", exit_code=1)
     assert missing.stderr.startswith("Error: This user has no fact 'none'")
     both = run("forget", "-u", "tiny-1", "--page", "a", "--fact", "b", "--yes", exit_code=2)
-    assert "one page, one fact or one thread" in unboxed(both)
+    assert "name pages, facts or one thread" in unboxed(both)
 
 
 # Chat
