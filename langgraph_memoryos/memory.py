@@ -340,7 +340,8 @@ class MemoryOS:
                 segment=dataclasses.replace(segment, title="", summary="", keywords=()),
                 pages=parts.segments.newest_pages(owner, segment.segment_id, limit=parts.settings.refresh_pages),
             )
-            parts.segments.refresh(owner, without_model(DeterministicAnalyst().summarise_segments([given])))
+            texts = without_model(DeterministicAnalyst().summarise_segments([given]))
+            parts.segments.refresh(owner, texts, made_from=[segment])
         return erased
 
     def _scope(self, user_id: str | int, agent_id: str | int | None) -> Scope:

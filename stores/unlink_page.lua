@@ -43,7 +43,8 @@ redis.call('ZREM', ARGV[6] .. segment, id)
 redis.call('ZREM', ARGV[7] .. segment, id)
 if redis.call('ZCARD', ARGV[6] .. segment) > 0 then
   local blank = string.sub(ARGV[9], 1, -2) .. ', "segment_id": "' .. segment .. '"}'
-  redis.call('HSET', ARGV[5] .. segment, 'json', blank, 'text', '')
+  local erasures = tonumber(redis.call('HGET', ARGV[5] .. segment, 'erasures') or '0') + 1
+  redis.call('HSET', ARGV[5] .. segment, 'json', blank, 'text', '', 'erasures', erasures)
   redis.call('SADD', KEYS[9], segment)
   return segment
 end

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from langgraph_memoryos.analysts import DeterministicAnalyst
 from langgraph_memoryos.errors import RecordNotFoundError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Fact, Page, ProfileField, Scope
@@ -206,6 +207,31 @@ def test_messages_of_a_thread_that_is_forgotten_while_a_page_is_erased_stay_away
         lambda scope, _: memory.forget(scope.user_id, thread_id="other"),
     ):
         assert memory.connection.client.exists(memory._namespace.keys(scope).message_contents("other")) == 0
+
+
+@pytest.mark.parametrize("moment", ["summarise_segments", "refresh"])
+def test_a_summary_made_from_a_page_that_is_erased_meanwhile_is_not_written(
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch, moment: str,
+) -> None:
+    memory = open_memory(settings=TOGETHER.model_copy(update={"maintenance": "deferred"}))
+    tell(memory, "ann", f"I love my {CANARY}.", "I like rain.", "I like tea.")
+    (page, *_) = memory.parts.pages.iterate("ann")
+    place(memory, owner(), page)
+    store: Any = DeterministicAnalyst if moment == "summarise_segments" else memory.parts.segments
+    original = getattr(store, moment)
+
+    def erase_first(*args: Any, **kwargs: Any) -> Any:
+        with suppress(RecordNotFoundError):
+            memory.forget("ann", page_id=page.page_id)
+        return original(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, moment, erase_first)
+        memory.consolidate.invoke({"user_id": "ann", "drain": True})
+    assert CANARY not in summaries(memory, owner())
+    memory.consolidate.invoke({"user_id": "ann", "drain": True})
+    assert [bool(segment.summary) for segment in memory.parts.segments.active(owner())] == [True]
+    assert memory.parts.segments.stale(owner(), limit=9) == ()
 
 
 def test_what_is_learnt_from_a_page_while_it_is_erased_is_gone_or_refused(memory: MemoryOS) -> None:
