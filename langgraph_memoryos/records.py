@@ -138,6 +138,7 @@ class Segment(Counters):
         created_at: Dialogue time of its first page.
         updated_at: Dialogue time of its newest page.
         archived: True once evicted: out of mid-term search, still in recall storage.
+        erasures: How often a page of it was erased; a text that was made before is not written after.
     """
 
     user_id: str
@@ -149,6 +150,7 @@ class Segment(Counters):
     created_at: float = 0.0
     updated_at: float = 0.0
     archived: bool = False
+    erasures: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -93,7 +93,7 @@ class FactStore:
         status, found = scripts.run(
             self._client, "put_fact",
             keys=[keys.fact(fact_id), keys.facts(fact.collection), keys.past_facts(fact.collection),
-                  keys.fact_texts(fact.collection), keys.sequence],
+                  keys.fact_texts(fact.collection), keys.sequence, keys.erased],
             args=[fact_id, key, fact.valid_from, capacity, keys.fact(""), json.dumps(fact.source_page_ids),
                   len(page_keys), *page_keys, *fields],
         )

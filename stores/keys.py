@@ -146,8 +146,8 @@ class Keys:
 
     @property
     def names(self) -> str:
-        """Set: display names of the two speakers, for this agent; they tell nothing about a page."""
-        return self._key("names", self.agent)
+        """Hash: display name of a speaker to the number of pages with it, for this agent."""
+        return self._key("speakers", self.agent)
 
     @property
     def heads(self) -> str:

@@ -19,7 +19,6 @@ end.
 """
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -49,7 +48,6 @@ from langgraph_memoryos.stores.segments import mean_vector, newest_members
 EMBEDDED_KINDS = ("page", "fact")
 UNFINISHED = " (unfinished migration)"
 _BATCH = 32
-_INDEXING_SECONDS = 600.0
 
 Progress = Callable[[int], object]
 
@@ -129,7 +127,6 @@ class Migration:
         segments = self._renew_segments()
         self._record(self._target.embedder)
         setup(self._client, namespace=self._namespace, embedder=self._embedder)
-        self._wait_until_indexed()
         return Migrated(was_needed=True, embedded=embedded, segments=segments, **target)
 
     def _documents(self, kind: str) -> Iterator[str]:
@@ -219,20 +216,6 @@ class Migration:
         mine = {self._namespace.index(kind).encode() for kind in KINDS}
         for name in mine & set(present):
             self._client.execute_command("FT.DROPINDEX", name)
-
-    def _wait_until_indexed(self) -> None:
-        """Wait for Redis to index in the background what it found."""
-        deadline = time.monotonic() + _INDEXING_SECONDS
-        while any(self._is_indexing(kind) for kind in KINDS) and time.monotonic() < deadline:
-            time.sleep(0.05)
-
-    def _is_indexing(self, kind: str) -> bool:
-        reply: Any = self._client.execute_command(
-            "FT.INFO",
-            self._namespace.index(kind),
-        )
-        values = dict(zip(reply[::2], reply[1::2], strict=False))
-        return int(values.get(b"indexing", 0)) != 0
 
 
 def _embedded_text(kind: str, content: bytes | None) -> str | None:

@@ -61,7 +61,6 @@ class PersonaStore:
 
     def _set(self, scope: Scope, field: str, new: dict[str, Any], *, value_name: str) -> None:
         keys = self._namespace.keys(scope)
-        page_keys = [keys.page(page_id) for page_id in new["source_page_ids"]]
         for _ in range(_ATTEMPTS):
             raw: Any = self._client.hget(keys.persona, field)
             old = json.loads(raw) if raw else None
@@ -70,8 +69,8 @@ class PersonaStore:
                 return
             history = json.dumps({"field": field} | past) if past else ""
             done = scripts.run(
-                self._client, "put_persona", keys=[keys.persona, keys.persona_history],
-                args=[field, raw or "", json.dumps(entry), history, *page_keys],
+                self._client, "put_persona", keys=[keys.persona, keys.persona_history, keys.erased],
+                args=[field, raw or "", json.dumps(entry), history, keys.page(""), *new["source_page_ids"]],
             )
             if done:
                 return

@@ -1,11 +1,11 @@
 -- Store a fact once; the same statement again refreshes it. Over the bound, the oldest current fact retires.
--- KEYS: fact, facts, past, texts, sequence
 -- Of the pages that say it the newest 20 are kept, in order of arrival. They stand in the searched document, since a recall
 -- takes them from the search's own reply; a confirmation that changes nothing does not touch it.
+-- KEYS: fact, facts, past, texts, sequence, erased
 -- ARGV: fact id, text digest, said_at, capacity, fact key prefix, sources JSON, number of source page keys,
 --       source page keys ..., then field/value pairs
--- Returns {status, fact id}; status is new, confirmed, past (known and not current any more) or gone (every source page was
--- erased meanwhile).
+-- Returns {status, fact id}; status is new, confirmed, past (known and not current any more) or gone (every source page
+-- was, or is being, erased).
 local id, said_at, capacity, prefix = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4]), ARGV[5]
 local sources = tonumber(ARGV[7])
 local SOURCES_KEPT = 20
@@ -17,7 +17,9 @@ end
 
 if sources > 0 then
   local alive = false
-  for i = 8, 7 + sources do alive = alive or redis.call('EXISTS', ARGV[i]) == 1 end
+  for i, page in ipairs(cjson.decode(ARGV[6])) do
+    alive = alive or (redis.call('EXISTS', ARGV[7 + i]) == 1 and redis.call('SISMEMBER', KEYS[6], page) == 0)
+  end
   if not alive then return {'gone', id} end
 end
 local current = redis.call('HGET', KEYS[4], ARGV[2])

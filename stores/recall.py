@@ -163,7 +163,7 @@ class RecallStore:
         every recall; if there are new ones and this question has them, the pipeline is sent once more.
         """
         known = self._names.get(request.scope) or self._learn_names(
-            request.scope, self._client.smembers(self._namespace.keys(request.scope).names))
+            request.scope, self._client.hkeys(self._namespace.keys(request.scope).names))
         replies = self._send(request, known.left_out_of(request.query))
         names = self._learn_names(request.scope, replies["names"])
         if names.left_out_of(request.query) != known.left_out_of(request.query):
@@ -187,7 +187,7 @@ class RecallStore:
         labels = ["queue", "persona", "names"]
         self._pages.queue_command(pipeline, request.scope, request.thread_id)
         self._personas.get_command(pipeline, request.scope)
-        pipeline.smembers(keys.names)
+        pipeline.hkeys(keys.names)
         words = query_tokens(asked)
         found: dict[str, Any] = {"words": len(words)}
         if asked.strip():

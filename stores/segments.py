@@ -151,7 +151,7 @@ class SegmentStore:
         if segment_ids:
             self._counters(pipeline, keys, segment_ids)
         for segment_id in segment_ids:
-            pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at"])
+            pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at", "erasures"])
             pipeline.zcard(keys.segment_pages(segment_id))
         counters, *rows = pipeline.execute() or [()]
         return tuple(
@@ -209,14 +209,18 @@ class SegmentStore:
             found[page.segment_id] = (*found.get(page.segment_id, ()), page)
         return found
 
-    def refresh(self, scope: Scope, texts: Sequence[SegmentSummary]) -> None:
+    def refresh(
+        self, scope: Scope, texts: Sequence[SegmentSummary], *, made_from: Sequence[Segment] = (),
+    ) -> None:
         """Replace title, summary and keywords, and make the vector anew from the pages (newest 64).
 
-        A segment that was erased meanwhile is skipped.
+        A segment that was erased meanwhile is skipped; so is one in ``made_from`` (the segments as they were read
+        before the texts were made) that a page was erased from since, as its text may retell that page.
         """
         if not texts:
             return
         keys = self._namespace.keys(scope)
+        erasures = {segment.segment_id: segment.erasures for segment in made_from}
         members = newest_members(self._client, keys, [text.segment_id for text in texts])
         pipeline = self._client.pipeline(transaction=False)
         for text, pages in zip(texts, members, strict=True):
@@ -229,6 +233,7 @@ class SegmentStore:
                     text.segment_id, json.dumps(text.to_json() | scope.to_json()),
                     index_text(" ".join((text.title, text.summary, *text.keywords))),
                     vector.tobytes(), cohesion, max(said_at for _, said_at in pages),
+                    erasures.get(text.segment_id, ""),
                 ],
             )
         pipeline.execute()
@@ -320,8 +325,8 @@ def _parse_counters(row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _parse_segment(values: Sequence[Any], count: int, counters: Mapping[str, Any]) -> Segment:
-    content, archived, created_at, updated_at = values
+    content, archived, created_at, updated_at, erasures = values
     return Segment.from_json(json.loads(content) | counters | {
         "page_count": count, "archived": archived == b"yes", "created_at": float(created_at or 0),
-        "updated_at": float(updated_at or 0),
+        "updated_at": float(updated_at or 0), "erasures": int(erasures or 0),
     })

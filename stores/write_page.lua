@@ -24,22 +24,30 @@ local function refresh_window(of)
     'light', own[5])
 end
 
+-- A speaker's name is known as long as a page has it.
+local function count_names(names, by)
+  for _, name in ipairs(cjson.decode(names)) do
+    if redis.call('HINCRBY', KEYS[10], name, by) < 1 then redis.call('HDEL', KEYS[10], name) end
+  end
+end
+
 if ARGV[7] == 'revive' then redis.call('SREM', KEYS[6], id) end
 if redis.call('SISMEMBER', KEYS[6], id) == 1 then
   return {'erased', 0, redis.call('ZCARD', KEYS[3])}
 end
-local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'said_at')
+local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'said_at', 'names')
 -- The caller left the vector out because it saw this very text, or took its own time because it saw no page.
 if ARGV[#ARGV] == '' and known[1] ~= ARGV[2] then return {'unread', 0, 0} end
 if known[1] and known[4] ~= ARGV[8] and tonumber(known[4]) ~= tonumber(ARGV[8]) then return {'unread', 0, 0} end
 local fields = {}
 for i = 16, #ARGV do fields[#fields + 1] = ARGV[i] end
-for _, name in ipairs(cjson.decode(ARGV[15])) do redis.call('SADD', KEYS[10], name) end
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then
     local light = string.gsub(redis.call('HGET', KEYS[1], 'light'), '%d+$', ARGV[14])
-    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, unpack(fields))
+    count_names(known[5] or '[]', -1)
+    count_names(ARGV[15], 1)
+    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, 'names', ARGV[15], unpack(fields))
     local place = redis.call('HMGET', KEYS[2], 'tier', 'segment')
     if place[1] == 'mid' then redis.call('ZADD', ARGV[12] .. place[2], known[2], id) end
     if place[1] ~= 'archived' then
@@ -49,6 +57,7 @@ if known[1] then
   end
   return {status, tonumber(known[2]), redis.call('ZCARD', KEYS[3])}
 end
+count_names(ARGV[15], 1)
 local sequence = redis.call('INCR', KEYS[5])
 local head = redis.call('HGET', KEYS[9], ARGV[3]) or ''
 local previous, sitting = head, id
@@ -61,8 +70,9 @@ if previous ~= '' then
     previous = ''
   end
 end
-redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
-  'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[14], unpack(fields))
+redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'names', ARGV[15], 'sequence', sequence, 'previous', previous,
+  'sitting', sitting, 'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[14],
+  unpack(fields))
 redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '',
   'thread_previous', head)
 refresh_window(previous)

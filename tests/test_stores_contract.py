@@ -238,7 +238,7 @@ class TestPages:
 
     def test_speakers_names_are_written_with_the_page(self, memory: MemoryOS) -> None:
         def names() -> set[bytes]:
-            return set(memory.connection.client.smembers(memory._namespace.keys(ANN).names))
+            return set(memory.connection.client.hkeys(memory._namespace.keys(ANN).names))
 
         said = dataclasses.replace(exchange("hello"), user_name="Ann", reply="")
         memory.parts.pages.write(ANN, said)
