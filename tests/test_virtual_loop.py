@@ -11,6 +11,7 @@ from openai import LengthFinishReasonError
 from openai.types.chat import ChatCompletion
 
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.virtual_context import VirtualContext
 from tests.memory_support import Clock
@@ -150,6 +151,23 @@ def test_all_kinds_of_events_run_and_are_no_dialogue(memory: MemoryOS):
     assert kinds[:1] == ["user_interaction"]
     pages = list(memory.parts.pages.iterate("u"))
     assert [(page.query, page.reply) for page in pages] == [("", "Welcome back"), ("", "Reminder")]
+
+
+def test_events_go_to_the_named_agent_and_unknown_names_are_refused(memory: MemoryOS):
+    one, _ = agent(memory)
+    for happens in (one.send, one.alert, one.interaction, one.tick):
+        happens("hi", user_id="u", agent_id="coach", thread_id="t")
+        with pytest.raises(TypeError, match="agent"):
+            happens("hi", user_id="u", agent="coach")
+    assert len([entry for entry in one.messages("u", "t", agent_id="coach") if entry["kind"] != "assistant"]) == 8
+    assert one.messages("u") == one.messages("u", "t") == ()
+
+
+def test_a_checkpoint_is_named_after_the_memory(memory: MemoryOS, redis_prefix: str):
+    one, _ = agent(memory)
+    who = {"user_id": "u", "agent_id": "a", "thread_id": "t"}
+    assert memory.parts.namespace == redis_prefix
+    assert one.checkpoint_thread(**who) == checkpoint_thread(namespace=redis_prefix, **who)
 
 
 def test_a_timed_event_is_skipped_while_busy(memory: MemoryOS):
