@@ -1,4 +1,4 @@
-# ruff: noqa: FBT003, RUF059
+# ruff: noqa: FBT001, FBT003, RUF059
 """The loop: executor, heartbeats, failures, caps, events."""
 
 import asyncio
@@ -13,6 +13,7 @@ from openai.types.chat import ChatCompletion
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.stores.leases import LeaseStore
+from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.virtual_context import VirtualContext
 from tests.memory_support import Clock
 from tests.scripted_model import ScriptedModel
@@ -225,6 +226,37 @@ def test_the_same_message_again_is_one_event(memory: MemoryOS):
     assert again["virtual"]["reason"] == "nothing"
     assert len(model.asked) == 1
     assert memory.parts.pages.count("u") == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_event_is_one_event_even_after_it_was_flushed(memory: MemoryOS, kept: bool):
+    one, model = agent(memory, checkpointer=InMemorySaver() if kept else None)
+    config = {"configurable": {"user_id": "u", "thread_id": "t"}}
+    given = {"event": {"kind": "system_alert", "text": "Disk full.", "id": "alert"}}
+    one.graph.invoke(given, config)
+    for at in range(12):
+        state = one.graph.invoke({"messages": [HumanMessage(f"{at} {'long ' * 300}", id=f"m{at}")]}, config)
+        if state["virtual"]["flushes"]:
+            break
+    assert state["virtual"]["flushes"]
+    asked = len(model.asked)
+    leases = memory.parts.pages.sibling(LeaseStore)
+    leases.seize(one.scope("u"), "t", "somebody", seconds=60)
+    assert one.graph.invoke(given, config)["virtual"]["reason"] == "nothing"
+    assert len(model.asked) == asked
+    assert leases.holder(one.scope("u"), "t") == "somebody"
+
+
+def test_an_event_whose_taking_in_was_interrupted_is_taken_in(memory: MemoryOS, monkeypatch: pytest.MonkeyPatch):
+    one, _ = agent(memory, say("I see"), checkpointer=InMemorySaver())
+    config = {"configurable": {"user_id": "u", "thread_id": "t"}}
+    given = {"event": {"kind": "system_alert", "text": "Disk full.", "id": "alert"}}
+    with monkeypatch.context() as crash:
+        crash.setattr(MessageStore, "save_queue", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            one.graph.invoke(given, config)
+    assert one.graph.invoke(None, config)["virtual"]["sent"] == ["I see"]
+    assert [entry["kind"] for entry in one.messages("u", "t")][:2] == ["system_alert", "assistant"]
 
 
 def test_the_loop_streams_its_steps(memory: MemoryOS):
