@@ -54,3 +54,8 @@ class MemoryParts:
     system: str = ""
     clock: Callable[[], float] = time.time
     new_turn_id: Callable[[], str] = _new_turn_id
+
+    @property
+    def namespace(self) -> str:
+        """Prefix of all keys of this memory."""
+        return self.pages.namespace.name

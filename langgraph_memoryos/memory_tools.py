@@ -1,18 +1,20 @@
 """Memory as LangChain tools, for people's own agents (``create_agent``, ``ToolNode``)."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool, ToolException
 from langgraph.runtime import get_runtime
 
+from langgraph_memoryos import ids
 from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.function_tools import blocks_of
 from langgraph_memoryos.functions import ARGUMENTS, NO_HEARTBEAT, FunctionCall, MemoryFunctions
 from langgraph_memoryos.graphs.parts import MemoryParts
-from langgraph_memoryos.identity import resolve_scope
-from langgraph_memoryos.records import Scope
+from langgraph_memoryos.identity import named, resolve_scope
+from langgraph_memoryos.stores.blocks import BlockError
 from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSettings
 
 TOOL_NAMES = tuple(name for name in FUNCTION_NAMES if name not in NO_HEARTBEAT)
@@ -29,10 +31,13 @@ def memory_tools(
 ) -> list[BaseTool]:
     """Return functions as LangChain tools for an agent of your own (``create_agent``, ``ToolNode``).
 
+    A tool call changes memory once, even when the node that carries it out is resumed and runs again.
+
     Args:
         parts: The collaborators of an open memory (``memory.parts``).
-        user_id: Whose memory; default: what the run's context or ``config["configurable"]`` says.
-        agent_id: Which agent's; default likewise, then the memory's own.
+        user_id: Whose memory; default: what the run's context, else ``config["configurable"]``, says.
+        agent_id: Which agent's; default likewise, then the memory's own. What is not given here still comes
+            from the run.
         names: Which functions, of :data:`FUNCTION_NAMES`.
         settings: Numbers; default ``VirtualContextSettings()``.
 
@@ -48,39 +53,52 @@ def memory_tools(
     given = {
         name: value for name, value in (("user_id", user_id), ("agent_id", agent_id)) if value is not None
     }
-    known: set[Scope] = set()
-    return [_tool(name, functions, parts.default_agent, given, known) for name in names]
+    return [_tool(name, functions, parts.default_agent, given) for name in names]
 
 
-def _tool(
-    name: str,
-    functions: MemoryFunctions,
-    default_agent: str,
-    given: Mapping[str, Any],
-    known: set[Scope],
-) -> BaseTool:
-    def run(config: RunnableConfig, **arguments: Any) -> str:
-        scope, _ = resolve_scope(
+class _Tool(StructuredTool):
+    """A tool that is told the id of its call, and that can be invoked without one, by arguments alone."""
+
+    def _parse_input(self, tool_input: str | dict[str, Any], tool_call_id: str | None) -> str | dict[str, Any]:
+        return super()._parse_input(tool_input, tool_call_id or "")
+
+
+def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapping[str, Any]) -> BaseTool:
+    def run(config: RunnableConfig, tool_call_id: Annotated[str, InjectedToolCallId], **arguments: Any) -> str:
+        context, configurable = _context(), dict(config.get("configurable") or {})
+        scope, thread_id = resolve_scope(
             state={},
-            context=given or _context(),
+            context={each: given.get(each, named(context, each)) for each in ("user_id", "agent_id", "thread_id")},
             default_agent=default_agent,
-            configurable=dict(config.get("configurable") or {}),
+            configurable=configurable,
         )
-        if scope not in known:
-            functions.blocks.ensure(scope, blocks_of(functions.settings))
-            known.add(scope)
+        # Some models number their calls from 0 in every reply: the id alone does not tell two calls apart.
+        told = (str(configurable.get("checkpoint_ns") or ""), tool_call_id, name, json.dumps(arguments, default=str))
+        call_id = ids.digest("tool", thread_id, *told) if tool_call_id else ""
+        call = FunctionCall(scope=scope, call_id=call_id)
         try:
-            return functions.call(name, arguments, FunctionCall(scope=scope))
+            return _carried_out(functions, name, arguments, call)
         except MemoryOSError as error:
             raise ToolException(str(error)) from error
 
-    return StructuredTool.from_function(
+    return _Tool.from_function(
         _named(run, name),
         name=name,
         description=ARGUMENTS[name].__doc__,
         args_schema=ARGUMENTS[name],
         handle_tool_error=True,
     )
+
+
+def _carried_out(
+    functions: MemoryFunctions, name: str, arguments: dict[str, Any], call: FunctionCall
+) -> str:
+    try:
+        return functions.call(name, arguments, call)
+    except BlockError:
+        # A new user has no blocks yet, an erased one none any more; any other fault comes again.
+        functions.blocks.ensure(call.scope, blocks_of(functions.settings))
+        return functions.call(name, arguments, call)
 
 
 def _named(run: Callable[..., str], name: str) -> Callable[..., str]:

@@ -6,7 +6,7 @@ step reads what it needs, and the later checkpoints of the subgraph do not carry
 
 from typing import Annotated, Any
 
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.channels import EphemeralValue, UntrackedValue
 from langgraph.graph.message import add_messages
 from pydantic import BaseModel, ConfigDict, Field
@@ -48,6 +48,14 @@ class Usage(TypedDict):
 
 
 NO_USAGE = Usage(model_calls=0, input_tokens=0, output_tokens=0)
+
+
+def usage_of(message: object) -> Usage:
+    """Return what one model call used, from its reply; anything but a message that tells its tokens counts 0 of them."""
+    counts: Any = (message.usage_metadata if isinstance(message, AIMessage) else None) or {}
+    return Usage(
+        model_calls=1, input_tokens=counts.get("input_tokens", 0), output_tokens=counts.get("output_tokens", 0),
+    )
 
 
 def added_usage(first: Usage | None, second: Usage) -> Usage:

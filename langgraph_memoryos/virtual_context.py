@@ -87,11 +87,23 @@ class VirtualContext:
         return self.builder().compile(checkpointer=self._checkpointer, name="virtual_context")
 
     def send(
-        self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
+        self,
+        text: str,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
     ) -> Turn:
-        """Handle a user's message; the report's ``sent`` holds what the user reads."""
+        """Handle a user's message; the report's ``sent`` holds what the user reads.
+
+        Args:
+            text: What the user says.
+            user_id: Who.
+            agent_id: To which agent; default: the memory's own.
+            thread_id: In which conversation.
+        """
         message = HumanMessage(text, id=self._memory.parts.new_turn_id())
-        result = self._run({"messages": [message]}, user_id, thread_id, ids)
+        result = self._run({"messages": [message]}, user_id, agent_id, thread_id)
         if self.settings.mode == "memoryos":
             reply = message_text(result["messages"][-1])
             return Turn(kind="user_message", reason="done", steps=1, sent=[reply])
@@ -99,46 +111,68 @@ class VirtualContext:
         return report
 
     def alert(
-        self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
+        self,
+        text: str,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
     ) -> Turn:
-        """Handle a system message, such as a failed delivery."""
-        return self._event("system_alert", text, user_id, thread_id, ids)
+        """Handle a system message, such as a failed delivery.
+
+        Args:
+            text: What happened, for the model to read.
+            user_id: Whose memory.
+            agent_id: Which agent is told; default: the memory's own.
+            thread_id: In which conversation.
+
+        Raises:
+            MemoryOSError: in mode ``memoryos``, which only knows messages.
+        """
+        return self._event("system_alert", text, user_id, agent_id, thread_id)
 
     def interaction(
-        self, text: str, *, user_id: str | int, thread_id: str | int = DEFAULT_THREAD, **ids: Any
+        self,
+        text: str,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
     ) -> Turn:
-        """Handle something the user did, such as a login or a finished upload."""
-        return self._event("user_interaction", text, user_id, thread_id, ids)
+        """Handle something the user did, such as a login or a finished upload.
+
+        Args and errors are those of :meth:`alert`.
+        """
+        return self._event("user_interaction", text, user_id, agent_id, thread_id)
 
     def tick(
         self,
         text: str = "A timer went off. Do what is due; there may be nothing to do.",
         *,
         user_id: str | int,
+        agent_id: str | int | None = None,
         thread_id: str | int = DEFAULT_THREAD,
-        **ids: Any,
     ) -> Turn:
         """Handle a timed event, for a cron or scheduler to call.
 
         It is skipped while the thread is busy (``reason`` is ``busy``) and during ``pause_heartbeats``
-        (``paused``).
+        (``paused``). Args and errors are those of :meth:`alert`.
         """
-        return self._event("timed", text, user_id, thread_id, ids)
+        return self._event("timed", text, user_id, agent_id, thread_id)
 
     def _event(
-        self, kind: str, text: str, user_id: str | int, thread_id: str | int, ids: dict[str, Any]
+        self, kind: str, text: str, user_id: str | int, agent_id: str | int | None, thread_id: str | int
     ) -> Turn:
         if self.settings.mode == "memoryos":
             raise MemoryOSError("Only a message can be sent in mode memoryos; events need memgpt or hybrid.")
         event = Event(kind=kind, text=text, id=self._memory.parts.new_turn_id())
-        report: Turn = self._run({"event": event}, user_id, thread_id, ids)["virtual"]
+        report: Turn = self._run({"event": event}, user_id, agent_id, thread_id)["virtual"]
         return report
 
     def _run(
-        self, given: dict[str, Any], user_id: str | int, thread_id: str | int, ids: dict[str, Any]
+        self, given: dict[str, Any], user_id: str | int, agent_id: str | int | None, thread_id: str | int
     ) -> dict[str, Any]:
-        scope = self.scope(user_id, ids.get("agent_id"))
-        who = scope.to_json() | {"thread_id": readable_id(thread_id, what="thread_id")}
+        who = self.scope(user_id, agent_id).to_json() | {"thread_id": readable_id(thread_id, what="thread_id")}
         # Not the thread's name: two users who both call a thread "default" must not share its checkpoint.
         config = RunnableConfig(configurable={"thread_id": self.checkpoint_thread(**who)})
         result: dict[str, Any] = self.graph.invoke(given, config, context=who)
@@ -146,7 +180,7 @@ class VirtualContext:
 
     def checkpoint_thread(self, *, user_id: str, agent_id: str, thread_id: str) -> str:
         """Return the ``thread_id`` under which a checkpointer keeps a user's thread."""
-        name = self._memory.parts.pages.sibling(lambda _client, *, namespace, embedder: str(namespace.name))  # noqa: ARG005
+        name = self._memory.parts.namespace
         return checkpoint_thread(namespace=name, user_id=user_id, agent_id=agent_id, thread_id=thread_id)
 
     def load_documents(

@@ -23,7 +23,7 @@ from langgraph_memoryos.model_replies import (
     written_call,
 )
 from langgraph_memoryos.prompts.virtual_context import system_text
-from langgraph_memoryos.state import RecalledMemory, ScopeState, Usage, added_usage
+from langgraph_memoryos.state import RecalledMemory, ScopeState, Usage, added_usage, usage_of
 from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
@@ -105,24 +105,18 @@ class CallModel:
         calls = native_calls(message, prefix=prefix)
         if not calls and (calls := written_call(text, prefix=prefix)):
             text = ""
-        used: Any = message.usage_metadata or {}
-        usage = Usage(
-            model_calls=1,
-            input_tokens=used.get("input_tokens", 0),
-            output_tokens=used.get("output_tokens", 0),
-        )
-        return self._update(state, text, calls, usage)
+        return self._update(state, text, calls, usage_of(message))
 
-    def _structured_update(self, state: Mapping[str, Any], reply: ModelReply, used: Any) -> CallModelUpdate:
+    def _structured_update(self, state: Mapping[str, Any], reply: ModelReply, used: Usage) -> CallModelUpdate:
         prefix = self._name(state)
         if reply.parsed is not None:
             call = reply.parsed.model_dump(mode="json")["call"]
             calls: tuple[dict[str, Any], ...] = (
                 {"id": f"{prefix}-0", "name": call["function"], "arguments": call["arguments"]},
             )
-            return self._update(state, "", calls, _usage(used))
+            return self._update(state, "", calls, used)
         calls = written_call(reply.text, prefix=prefix)
-        return self._update(state, "" if calls else reply.text.strip(), calls, _usage(used))
+        return self._update(state, "" if calls else reply.text.strip(), calls, used)
 
     def _update(
         self,
@@ -154,11 +148,3 @@ def _corrected(pressure: Pressure, counted: int) -> Pressure:
     estimated = pressure["tokens"] / pressure["correction"]
     correction = min(_LARGEST_CORRECTION, max(pressure["correction"], counted / max(1.0, estimated)))
     return Pressure(**pressure | {"correction": correction})
-
-
-def _usage(used: Any) -> Usage:
-    return Usage(
-        model_calls=used["model_calls"],
-        input_tokens=used["input_tokens"],
-        output_tokens=used["output_tokens"],
-    )

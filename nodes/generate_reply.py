@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from langgraph_memoryos.dialogue import exchanges_from_messages, message_text
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.prompts.generate_reply import system_prompt
-from langgraph_memoryos.state import ChatInput, Messages, RecalledMemory, Usage
+from langgraph_memoryos.state import ChatInput, Messages, RecalledMemory, Usage, usage_of
 from langgraph_memoryos.stores.pages import PageStore
 
 
@@ -167,7 +167,4 @@ class _Reply:
     def update(self) -> GenerateReplyUpdate:
         """Return the state update; a model that sent nothing gave an empty reply."""
         message = self.message or AIMessage("")
-        used = getattr(message, "usage_metadata", None) or {}
-        return GenerateReplyUpdate(messages=[message], reply_usage=Usage(  # type: ignore[list-item]
-            model_calls=1, input_tokens=used.get("input_tokens", 0), output_tokens=used.get("output_tokens", 0),
-        ))
+        return GenerateReplyUpdate(messages=[message], reply_usage=usage_of(message))  # type: ignore[list-item]

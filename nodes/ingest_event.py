@@ -1,6 +1,6 @@
 """Step ``ingest_event``: what happened joins the queue and recall storage, before a model sees it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -82,10 +82,11 @@ class IngestEvent:
             return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=""))
         event_id = new[-1].message_id
         where["turn_id"] = event_id
+        # Before the lease: an event that comes twice must not take the thread from the one that is running.
+        if event and self._handled(scope, thread_id, event_id, restored["queue"]):
+            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=new[-1].kind))
         if refused := self._refused(scope, thread_id, new[-1]):
             return IngestEventUpdate(scope=where, **restored, turn=_over(refused, kind=new[-1].kind))
-        if event and event_id in {message["message_id"] for message in restored["queue"]}:
-            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=new[-1].kind))
         new = self._written(scope, thread_id, new, exchange)
         handled = restored["handled"] if event else event_id
         queue = [*restored["queue"], *(self._shown(message) for message in new)]
@@ -164,6 +165,14 @@ class IngestEvent:
             source_ids=tuple(message.message_id for message in new),
             user_name=next((message.name for message in new if message.name), ""),
         )
+
+    def _handled(self, scope: Scope, thread_id: str, event_id: str, queue: Sequence[Mapping[str, Any]]) -> bool:
+        """Tell whether an event was taken in before; the log still knows it when a flush has evicted it.
+
+        One that is the newest of the log and in no queue is this step's own, which was interrupted: it goes on.
+        """
+        queued = event_id in {message["message_id"] for message in queue}
+        return queued or self.messages.followed(scope, thread_id, event_id)
 
     def _refused(self, scope: Scope, thread_id: str, event: QueueMessage) -> str:
         seconds = self.settings.lease_seconds

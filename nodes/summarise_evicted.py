@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
 from typing_extensions import TypedDict
 
 from langgraph_memoryos.dialogue import message_text
 from langgraph_memoryos.prompts.summarise_evicted import build_messages
-from langgraph_memoryos.state import NO_USAGE, Usage, added_usage
+from langgraph_memoryos.state import NO_USAGE, Usage, added_usage, usage_of
 from langgraph_memoryos.text_size import clip, count_tokens
 from langgraph_memoryos.virtual_digest import digest, transcript
 from langgraph_memoryos.virtual_queue import CountTokens, parse_queue
@@ -96,7 +96,7 @@ class SummariseEvicted:
             made = ""
             if self.model is not None:
                 reply = yield build_messages(summary, lines, max_tokens=self.settings.summary_tokens)
-                used = added_usage(used, _usage(reply))
+                used = added_usage(used, usage_of(reply))
                 made = "" if isinstance(reply, Exception) else message_text(reply).strip()
             given = self.count(summary) + sum(self.count(line) for line in lines)
             if not made or self.count(made) > given:
@@ -162,13 +162,6 @@ def _send(work: _Work, reply: BaseMessage | Exception) -> list[BaseMessage] | No
         return work.send(reply)
     except StopIteration:
         return None
-
-
-def _usage(reply: BaseMessage | Exception) -> Usage:
-    used: Any = (reply.usage_metadata if isinstance(reply, AIMessage) else None) or {}
-    return Usage(
-        model_calls=1, input_tokens=used.get("input_tokens", 0), output_tokens=used.get("output_tokens", 0)
-    )
 
 
 def _quiet(config: RunnableConfig) -> RunnableConfig:

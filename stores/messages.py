@@ -44,6 +44,15 @@ class MessageStore:
             args=[keys.thread_tag(thread_id), json.dumps(thread_id), *pairs],
         )
 
+    def followed(self, scope: Scope, thread_id: str, message_id: str) -> bool:
+        """Return whether a message is in the log and others came after it."""
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=True)
+        pipeline.hexists(keys.message_contents(thread_id), message_id)
+        pipeline.lindex(keys.messages(thread_id), -1)
+        known, newest = pipeline.execute()
+        return bool(known) and newest != message_id.encode()
+
     def threads(self, scope: Scope) -> tuple[str, ...]:
         """Return the threads that have a log, by name."""
         raw: Any = self._client.hvals(self._namespace.keys(scope).logged_threads)

@@ -138,6 +138,11 @@ class PageStore:
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 
+    @property
+    def namespace(self) -> Namespace:
+        """The memory these pages are part of."""
+        return self._namespace
+
     def sibling(self, store: Callable[..., StoreT]) -> StoreT:
         """Return another kind of store over the same Redis, namespace and embedder."""
         return store(self._client, namespace=self._namespace, embedder=self._embedder)

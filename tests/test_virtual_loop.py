@@ -1,4 +1,4 @@
-# ruff: noqa: FBT003, RUF059
+# ruff: noqa: FBT001, FBT003, RUF059
 """The loop: executor, heartbeats, failures, caps, events."""
 
 import asyncio
@@ -11,7 +11,9 @@ from openai import LengthFinishReasonError
 from openai.types.chat import ChatCompletion
 
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.stores.leases import LeaseStore
+from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.virtual_context import VirtualContext
 from tests.memory_support import Clock
 from tests.scripted_model import ScriptedModel
@@ -152,6 +154,23 @@ def test_all_kinds_of_events_run_and_are_no_dialogue(memory: MemoryOS):
     assert [(page.query, page.reply) for page in pages] == [("", "Welcome back"), ("", "Reminder")]
 
 
+def test_events_go_to_the_named_agent_and_unknown_names_are_refused(memory: MemoryOS):
+    one, _ = agent(memory)
+    for happens in (one.send, one.alert, one.interaction, one.tick):
+        happens("hi", user_id="u", agent_id="coach", thread_id="t")
+        with pytest.raises(TypeError, match="agent"):
+            happens("hi", user_id="u", agent="coach")
+    assert len([entry for entry in one.messages("u", "t", agent_id="coach") if entry["kind"] != "assistant"]) == 8
+    assert one.messages("u") == one.messages("u", "t") == ()
+
+
+def test_a_checkpoint_is_named_after_the_memory(memory: MemoryOS, redis_prefix: str):
+    one, _ = agent(memory)
+    who = {"user_id": "u", "agent_id": "a", "thread_id": "t"}
+    assert memory.parts.namespace == redis_prefix
+    assert one.checkpoint_thread(**who) == checkpoint_thread(namespace=redis_prefix, **who)
+
+
 def test_a_timed_event_is_skipped_while_busy(memory: MemoryOS):
     one, model = agent(memory)
     leases = memory.parts.pages.sibling(LeaseStore)
@@ -207,6 +226,37 @@ def test_the_same_message_again_is_one_event(memory: MemoryOS):
     assert again["virtual"]["reason"] == "nothing"
     assert len(model.asked) == 1
     assert memory.parts.pages.count("u") == 1
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_event_is_one_event_even_after_it_was_flushed(memory: MemoryOS, kept: bool):
+    one, model = agent(memory, checkpointer=InMemorySaver() if kept else None)
+    config = {"configurable": {"user_id": "u", "thread_id": "t"}}
+    given = {"event": {"kind": "system_alert", "text": "Disk full.", "id": "alert"}}
+    one.graph.invoke(given, config)
+    for at in range(12):
+        state = one.graph.invoke({"messages": [HumanMessage(f"{at} {'long ' * 300}", id=f"m{at}")]}, config)
+        if state["virtual"]["flushes"]:
+            break
+    assert state["virtual"]["flushes"]
+    asked = len(model.asked)
+    leases = memory.parts.pages.sibling(LeaseStore)
+    leases.seize(one.scope("u"), "t", "somebody", seconds=60)
+    assert one.graph.invoke(given, config)["virtual"]["reason"] == "nothing"
+    assert len(model.asked) == asked
+    assert leases.holder(one.scope("u"), "t") == "somebody"
+
+
+def test_an_event_whose_taking_in_was_interrupted_is_taken_in(memory: MemoryOS, monkeypatch: pytest.MonkeyPatch):
+    one, _ = agent(memory, say("I see"), checkpointer=InMemorySaver())
+    config = {"configurable": {"user_id": "u", "thread_id": "t"}}
+    given = {"event": {"kind": "system_alert", "text": "Disk full.", "id": "alert"}}
+    with monkeypatch.context() as crash:
+        crash.setattr(MessageStore, "save_queue", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            one.graph.invoke(given, config)
+    assert one.graph.invoke(None, config)["virtual"]["sent"] == ["I see"]
+    assert [entry["kind"] for entry in one.messages("u", "t")][:2] == ["system_alert", "assistant"]
 
 
 def test_the_loop_streams_its_steps(memory: MemoryOS):

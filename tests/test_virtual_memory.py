@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 
@@ -17,6 +19,7 @@ from langgraph_memoryos.function_tools import blocks_of
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.memory_tools import memory_tools
 from langgraph_memoryos.records import Scope
+from langgraph_memoryos.state import MemoryContext
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import Block, BlockError, BlockStore
 from langgraph_memoryos.stores.search import SearchRequest
@@ -199,6 +202,66 @@ def test_tools_work_in_a_graph_of_ones_own_by_its_identity(memory: MemoryOS):
     assert memory.parts.pages.sibling(ArchivalStore).count(SCOPE) == 1
     assert memory.parts.pages.sibling(BlockStore).get(SCOPE, "human").value == "Line"
     assert set(tools[1].args) == {"block", "content"}
+
+
+def test_what_a_tool_is_given_and_what_its_run_says_make_up_its_scope(memory: MemoryOS):
+    blocks = memory.parts.pages.sibling(BlockStore)
+    names = ["core_memory_append"]
+
+    def act(state: MessagesState) -> dict[str, Any]:
+        for at, tool in enumerate((*memory_tools(memory.parts, names=names, user_id="d"),
+                                   *memory_tools(memory.parts, names=names, agent_id="guide"))):
+            tool.invoke({"block": "human", "content": f"line {at}"})
+        return {"messages": []}
+
+    graph = StateGraph(MessagesState, context_schema=MemoryContext)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    for context in ({"user_id": "c", "agent_id": "coach"}, MemoryContext(user_id="c2", agent_id="coach2")):
+        graph.compile().invoke({"messages": []}, context=context)
+        user, coach = dict(context)["user_id"], dict(context)["agent_id"]
+        assert blocks.get(Scope(user_id="d", agent_id=coach), "human").value == "line 0"
+        assert blocks.get(Scope(user_id=user, agent_id="guide"), "human").value == "line 1"
+    assert blocks.all(Scope(user_id="d", agent_id="assistant")) == ()
+
+
+def test_a_tool_finds_blocks_after_its_user_was_forgotten(memory: MemoryOS):
+    append = memory_tools(memory.parts, user_id="u", names=["core_memory_append"])[0]
+    append.invoke({"block": "human", "content": "before"})
+    memory.forget("u")
+    assert append.invoke({"block": "human", "content": "after"}).startswith("Added")
+    assert memory.parts.pages.sibling(BlockStore).get(SCOPE, "human").value == "after"
+    assert "There is no block 'mars'; the blocks are: persona, human" in append.invoke({"block": "mars", "content": "x"})
+
+
+def test_a_resumed_tool_node_changes_a_block_once(memory: MemoryOS):
+    tools = ToolNode(memory_tools(memory.parts, user_id="u", names=["core_memory_append"]))
+    crashes = [RuntimeError("crash")]
+
+    def act(state: MessagesState, config: RunnableConfig) -> dict[str, Any]:
+        done = tools.invoke(state, config)
+        if crashes:
+            raise crashes.pop()
+        return done
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("act", act)
+    graph.add_edge(START, "act")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    config = RunnableConfig(configurable={"thread_id": "t"})
+
+    def asked(content: str) -> AIMessage:
+        appended = {"name": "core_memory_append", "args": {"block": "human", "content": content}, "id": "call_0"}
+        return AIMessage("", tool_calls=[appended])
+
+    with pytest.raises(RuntimeError):
+        compiled.invoke({"messages": [asked("one")]}, config)
+    compiled.invoke(None, config)
+    blocks = memory.parts.pages.sibling(BlockStore)
+    assert blocks.get(SCOPE, "human").value == "one"
+    # The same id in a later reply is another call.
+    compiled.invoke({"messages": [asked("one")]}, config)
+    assert blocks.get(SCOPE, "human").value == "one\none"
 
 
 def test_tools_without_any_identity_are_refused(memory: MemoryOS):

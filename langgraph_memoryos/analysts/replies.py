@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import BaseMessage
 from pydantic import ValidationError
 
 from langgraph_memoryos.analysts.protocol import ModelReply, ModelRequest
-from langgraph_memoryos.state import Usage
+from langgraph_memoryos.state import Usage, usage_of
 
 _MAX_OBJECTS_TRIED = 50
 _MAX_REPLY_CHARACTERS = 200_000
@@ -22,7 +22,7 @@ def unusable_reply(error: Exception, request: ModelRequest) -> tuple[ModelReply,
     for one that is not JSON or does not fit (and does not say).
     """
     if isinstance(error, ValidationError):
-        return _from_rejected(error, request), _usage(None)
+        return _from_rejected(error, request), usage_of(None)
     if type(error).__name__ not in _UNFINISHED:
         return None
     completion = getattr(error, "completion", None)
@@ -53,16 +53,16 @@ def _from_rejected(error: ValidationError, request: ModelRequest) -> ModelReply:
 def reply_from_raw(answer: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
     """Return the reply of a model bound to a schema with ``include_raw``."""
     if not isinstance(answer, Mapping):
-        return _checked(answer, "", request), _usage(None)
+        return _checked(answer, "", request), usage_of(None)
     raw = answer.get("raw")
     if isinstance(answer.get("parsed"), request.reply_model):
-        return ModelReply(parsed=answer["parsed"], text=_text(raw)), _usage(raw)
+        return ModelReply(parsed=answer["parsed"], text=_text(raw)), usage_of(raw)
     return reply_from_message(raw, request)
 
 
 def reply_from_message(message: Any, request: ModelRequest) -> tuple[ModelReply, Usage]:
     """Return the reply that a plain message holds, fenced or wrapped in prose."""
-    return _from_text(_text(message), request), _usage(message)
+    return _from_text(_text(message), request), usage_of(message)
 
 
 def _from_text(text: str, request: ModelRequest) -> ModelReply:
@@ -106,10 +106,3 @@ def _objects(text: str) -> Iterator[Any]:
 
 def _text(message: Any) -> str:
     return str(message.text) if isinstance(message, BaseMessage) else ""
-
-
-def _usage(message: Any) -> Usage:
-    counts = message.usage_metadata if isinstance(message, AIMessage) else None
-    if counts is None:
-        return Usage(model_calls=1, input_tokens=0, output_tokens=0)
-    return Usage(model_calls=1, input_tokens=counts["input_tokens"], output_tokens=counts["output_tokens"])
