@@ -85,9 +85,17 @@ class PersonaStore:
         )
 
     def history(self, scope: Scope) -> tuple[dict[str, Any], ...]:
-        """Return replaced entries, oldest first, each with its ``field`` and the time it stopped being valid."""
+        """Return replaced entries, oldest first, each with its ``field`` and the time it stopped being valid.
+
+        One that was stored when what followed it was not known yet ends where that began. One round trip.
+        """
         raw: Any = self._client.lrange(self._namespace.keys(scope).persona_history, 0, -1)
-        return tuple(sorted((json.loads(item) for item in raw), key=lambda entry: float(entry["valid_from"])))
+        entries = sorted((json.loads(item) for item in raw), key=lambda entry: float(entry["valid_from"]))
+        following: dict[str, float] = {}
+        for entry in reversed(entries):
+            entry["valid_to"] = min(entry["valid_to"], following.get(entry["field"], entry["valid_to"]))
+            following[entry["field"]] = entry["valid_from"]
+        return tuple(entries)
 
 
 def _merge(

@@ -547,6 +547,9 @@ class TestPersonas:
         told("Rome", 3000)
         assert store.get(ANN).user_profile[0].value == "Oslo"
         assert [(old["value"], old["valid_to"]) for old in store.history(ANN)] == [("Vienna", 2000), ("Rome", 4000)]
+        told("Graz", 1500)
+        assert [(old["value"], old["valid_to"]) for old in store.history(ANN)] == [
+            ("Vienna", 1500), ("Graz", 2000), ("Rome", 4000)]
 
     def test_entries_of_erased_pages_are_dropped(self, memory: MemoryOS) -> None:
         page = write(memory, "secret")[0].page.page_id
