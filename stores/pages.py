@@ -13,7 +13,7 @@ from langgraph_memoryos.records import Chain, Exchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import content_tokens, index_text
+from langgraph_memoryos.text import content_tokens, index_text, storable
 
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
@@ -125,7 +125,7 @@ class PageStore:
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
                   keys.place(""), keys.window(""), SITTING_GAP_SECONDS, len(words),
-                  json.dumps([name for name in (page.user_name, page.agent_name) if name.strip()]), *fields],
+                  json.dumps([storable(name) for name in (page.user_name, page.agent_name) if name.strip()]), *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)

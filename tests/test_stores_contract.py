@@ -185,6 +185,11 @@ class TestPages:
         memory.parts.pages.write(ANN, dataclasses.replace(said, reply="Hi.", agent_name="Juniper Two"))
         assert names() == {b"Ann", b"Juniper Two"}
 
+    def test_a_name_that_is_no_text_does_not_keep_the_page_from_being_written(self, memory: MemoryOS) -> None:
+        written = memory.parts.pages.write(ANN, dataclasses.replace(exchange("hello"), user_name="A\ud800\0"))
+        memory.forget("ann", page_id=written.page.page_id)
+        assert memory.connection.client.hkeys(memory._namespace.keys(ANN).names) == []
+
     def test_round_trips_of_reads(self, memory: MemoryOS) -> None:
         pages = memory.parts.pages
         with round_trips(memory) as sent:
