@@ -326,10 +326,10 @@ class TestSegments:
 
     def test_chain_counts_each_page_once(self, memory: MemoryOS) -> None:
         one, two = (written.page for written in write(memory, "one", "two"))
-        both = [placed(one, chain="c"), placed(two, chain="c")]
+        both = [placed(page, chain=one.page_id) for page in (one, two)]
         for _ in range(2):
             memory.parts.segments.assign(ANN, [one, two], both, threshold=0.5, now=START)
-        chain = memory.parts.pages.chain(ANN, "c")
+        chain = memory.parts.pages.chain(ANN, one.page_id)
         assert chain is not None
         assert (chain.page_count, chain.last_page_id, chain.meta) == (2, two.page_id, "meta")
         assert memory.parts.pages.chain(ANN, "none") is None
