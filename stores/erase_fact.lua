@@ -19,5 +19,5 @@ redis.call('UNLINK', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])
 -- The same words may be those of a newer fact by now.
-if redis.call('HGET', KEYS[4], text) == ARGV[1] then redis.call('HDEL', KEYS[4], text) end
+if text and redis.call('HGET', KEYS[4], text) == ARGV[1] then redis.call('HDEL', KEYS[4], text) end
 return 1

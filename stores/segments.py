@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,8 @@ class SegmentStore:
         """Move pages from their queue into segments, in order (paper, section 3.2.1).
 
         Each joins the active segment with the best F-score above ``threshold``, else opens one. Pages that another
-        process placed meanwhile, or that were erased, are skipped.
+        process placed meanwhile, or that were erased, are skipped. What was judged of a chain before one of its pages
+        was erased may retell that page, so the chain's meta begins anew.
 
         Returns:
             The segment of each page that was moved, in order; one that got several pages stands there as often.
@@ -80,12 +81,18 @@ class SegmentStore:
         vectors = self._vectors([keys.page(page.page_id) for page in pages])
         candidates = self._candidates(keys)
         joined: list[str] = []
+        broken: set[str] = set()
         for page, place, vector in zip(pages, placed, vectors, strict=True):
             if vector is None:
+                broken.add(place.chain_id)
                 continue
             chosen = self._choose(candidates, vector, place.keywords, threshold)
             segment_id = chosen.segment_id if chosen else ids.segment_id(page.page_id)
-            if self._move(keys, page, place, segment_id=segment_id, vector=vector, now=now) != b"assigned":
+            told = replace(place, chain_meta="") if place.chain_id in broken else place
+            status = self._move(keys, page, told, segment_id=segment_id, vector=vector, now=now)
+            if status in (b"gone", b"restarted"):
+                broken.add(place.chain_id)
+            if status in (b"gone", b"already"):
                 continue
             joined.append(segment_id)
             if chosen is None:

@@ -168,6 +168,31 @@ def test_a_page_that_joins_while_its_segment_empties_is_kept(memory: MemoryOS) -
         assert (segment.page_count, segment.interactions) == (1, 1)
 
 
+@pytest.mark.parametrize("erased", [0, 1, 2])
+def test_a_chain_tells_nothing_of_a_page_that_is_erased_while_its_pages_are_placed(
+    memory: MemoryOS, monkeypatch: pytest.MonkeyPatch, erased: int,
+) -> None:
+    """One page of the chain is in a segment already, the others are placed with what was judged before."""
+    scripted, moves = memory.parts.segments._move, count()
+    for moment in range(3):
+        scope = owner(f"ann {moment}")
+        pages = write(memory, scope, "one", "two", "three", "four")
+        place(memory, scope, pages[0])
+        placed = [PlacedPage(page_id=page.page_id, chain_id=pages[0].page_id, chain_meta=CANARY, keywords=())
+                  for page in pages[1:]]
+
+        def move(*args: Any, moment: int = moment, scope: Scope = scope, page: Page = pages[erased], **kwargs: Any) -> Any:
+            if next(moves) % 3 == moment:
+                memory.forget(scope.user_id, page_id=page.page_id)
+            return scripted(*args, **kwargs)
+
+        monkeypatch.setattr(memory.parts.segments, "_move", move)
+        memory.parts.segments.assign(scope, pages[1:], placed, threshold=-1.0, now=START)
+        assert sum(segment.page_count for segment in memory.parts.segments.active(scope)) == 3
+        assert keys_with(memory, scope, CANARY) == []
+        monkeypatch.undo()
+
+
 def test_a_fact_that_is_forgotten_while_its_page_is_erased_leaves_no_ghost(memory: MemoryOS) -> None:
     def prepare(scope: Scope) -> tuple[list[Page], str]:
         pages = write(memory, scope, "one", "two")

@@ -246,6 +246,11 @@ class TestPages:
         memory.parts.pages.write(ANN, dataclasses.replace(said, reply="Hi.", agent_name="Juniper Two"))
         assert names() == {b"Ann", b"Juniper Two"}
 
+    def test_a_name_that_is_no_text_does_not_keep_the_page_from_being_written(self, memory: MemoryOS) -> None:
+        written = memory.parts.pages.write(ANN, dataclasses.replace(exchange("hello"), user_name="A\ud800\0"))
+        memory.forget("ann", page_id=written.page.page_id)
+        assert memory.connection.client.hkeys(memory._namespace.keys(ANN).names) == []
+
     def test_round_trips_of_reads(self, memory: MemoryOS) -> None:
         pages = memory.parts.pages
         with round_trips(memory) as sent:
@@ -382,10 +387,10 @@ class TestSegments:
 
     def test_chain_counts_each_page_once(self, memory: MemoryOS) -> None:
         one, two = (written.page for written in write(memory, "one", "two"))
-        both = [placed(one, chain="c"), placed(two, chain="c")]
+        both = [placed(page, chain=one.page_id) for page in (one, two)]
         for _ in range(2):
             memory.parts.segments.assign(ANN, [one, two], both, threshold=0.5, now=START)
-        chain = memory.parts.pages.chain(ANN, "c")
+        chain = memory.parts.pages.chain(ANN, one.page_id)
         assert chain is not None
         assert (chain.page_count, chain.last_page_id, chain.meta) == (2, two.page_id, "meta")
         assert memory.parts.pages.chain(ANN, "none") is None
