@@ -634,7 +634,7 @@ class TestRecall:
     def test_the_meta_of_a_chain_is_told_if_the_setting_says_so(self, open_memory: OpenMemory, *, told: bool) -> None:
         memory = open_memory(settings=MemorySettings(chain_meta_in_prompt=told))
         pages = [written.page for written in write(memory, "alpha", "beta")]
-        both = [dataclasses.replace(placed(page, chain="c"), chain_meta="They spoke of letters.") for page in pages]
+        both = [dataclasses.replace(placed(page, chain=pages[0].page_id), chain_meta="They spoke of letters.") for page in pages]
         memory.parts.segments.assign(ANN, pages, both, threshold=0.5, now=START)
         recalled = memory.recall.invoke(asked("alpha"), run_of("ann", "other"))["memory"]["text"]
         assert "alpha" in recalled
