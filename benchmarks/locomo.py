@@ -205,7 +205,7 @@ class Subject:
         }
         order = gold.numbers(pages)
         for budget in TOKEN_BUDGETS:
-            assemble = AssembleMemory(max_memory_tokens=budget)
+            assemble = AssembleMemory(max_memory_tokens=budget, chain_metas=settings.chain_meta_in_prompt)
             memory = assemble(state)["memory"]
             kept = set(gold.numbers([Page.from_json(page) for page in memory["mid_term"]]))
             board.injected(

@@ -22,11 +22,13 @@ class RoundTrip:
     Attributes:
         payload: The packed commands.
         replies: How many replies were read.
+        received: Bytes of the strings in them.
         seconds: From the send to the last reply, parsing included.
     """
 
     payload: tuple[bytes, ...]
     replies: int = 0
+    received: int = 0
     seconds: float = 0.0
 
 
@@ -90,6 +92,12 @@ class RoundTripCounter:
         return time.perf_counter() - started
 
 
+def _size(reply: Any) -> int:
+    if isinstance(reply, list):
+        return sum(map(_size, reply))
+    return len(reply) if isinstance(reply, bytes) else 0
+
+
 def unpacked(payload: bytes) -> list[list[bytes]]:
     """Return the commands of a packed payload (RESP arrays of bulk strings)."""
     commands: list[list[bytes]] = []
@@ -144,11 +152,14 @@ def _counting(base: Any, add: Any) -> Any:
 
         def read_response(self, *args: Any, **options: Any) -> Any:
             """Read one reply."""
+            reply = None
             try:
-                return super().read_response(*args, **options)
+                reply = super().read_response(*args, **options)
             finally:
                 if self._trip is not None:
                     self._trip.replies += 1
                     self._trip.seconds = time.perf_counter() - self._started
+                    self._trip.received += _size(reply)
+            return reply
 
     return CountingConnection

@@ -39,7 +39,9 @@ def add_retrieval(
     graph.add_node("retrieve_mid_term", RetrieveMidTerm(store=parts.recall))
     graph.add_node("retrieve_long_term", RetrieveLongTerm(store=parts.recall))
     graph.add_node("assemble_memory", AssembleMemory(
-        max_memory_tokens=max_memory_tokens, agent_profile=parts.agent_profile))
+        max_memory_tokens=max_memory_tokens, chain_metas=parts.settings.chain_meta_in_prompt,
+        agent_profile=parts.agent_profile,
+    ))
     graph.add_node("record_visits", RecordVisits(store=parts.segments, clock=parts.clock))
 
     for stage in STAGES:

@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -17,6 +17,7 @@ from langgraph.graph.state import CompiledStateGraph
 
 from langgraph_memoryos.analysts import Analyst, DeterministicAnalyst, ModelAnalyst
 from langgraph_memoryos.analysts.protocol import SegmentPages, without_model
+from langgraph_memoryos.errors import RecordNotFoundError
 from langgraph_memoryos.graphs import (
     MemoryParts,
     build_chat_graph,
@@ -294,32 +295,39 @@ class MemoryOS:
             self._parts.personas.set_profile(scope, "user_profile" if of == "user" else "agent_profile", entry)
 
     def forget(
-        self, user_id: str | int, *, page_id: str | None = None, fact_id: str | None = None,
-        thread_id: str | int | None = None, agent_id: str | int | None = None,
+        self, user_id: str | int, *, page_id: str | Sequence[str] | None = None,
+        fact_id: str | Sequence[str] | None = None, thread_id: str | int | None = None,
+        agent_id: str | int | None = None,
     ) -> Erased:
-        """Destroy one page, one fact, one thread, or, with none of these named, everything of a user.
+        """Destroy pages, facts, one thread, or, with none of these named, everything of a user.
 
         What only rests on erased pages goes with them (facts, persona entries, chain texts), and summaries of segments
         are made anew from the pages they still have. Blocks and the archive say nothing of where they come from: they
         only go with the whole user, an archived text also by its fact id. Checkpoints belong to your checkpointer:
-        delete those there. An embedded server writes its files anew, so that the text is gone from the disk as well.
+        delete those there. An embedded server writes its files anew, once per call however many ids it names, so that
+        the text is gone from the disk as well. An interrupted call is finished by calling again.
 
         Raises:
-            RecordNotFoundError: there is no such page or fact.
-            ValueError: more than one of page, fact and thread is named.
+            RecordNotFoundError: a page or fact that was named is not there; the others are destroyed all the same.
+            ValueError: more than one of pages, facts and thread is named.
         """
         if sum(item is not None for item in (page_id, fact_id, thread_id)) > 1:
-            raise ValueError("Name one page, one fact or one thread to forget, or none of them for the whole user.")
+            raise ValueError("Name pages, facts or one thread to forget, or none of them for the whole user.")
         scope = self._scope(user_id, agent_id)
         if fact_id is not None:
-            erased = self._eraser.fact(scope, fact_id)
+            erased = self._eraser.facts(scope, _listed(fact_id))
         elif page_id is not None:
-            erased = self._resummarised(scope, self._eraser.page(scope, page_id))
+            erased = self._resummarised(scope, self._eraser.pages(scope, _listed(page_id)))
         elif thread_id is not None:
             erased = self._resummarised(scope, self._eraser.thread(scope, readable_id(thread_id, what="thread_id")))
         else:
             erased = self._eraser.user(scope.user_id)
         rewrite_log(self._connection)
+        if erased.missing:
+            what = "page" if fact_id is None else "fact"
+            raise RecordNotFoundError(
+                f"This user has no {what} {', '.join(map(repr, erased.missing))}: `export` lists the {what} ids.",
+            )
         return erased
 
     def _resummarised(self, scope: Scope, erased: Erased) -> Erased:
@@ -332,7 +340,8 @@ class MemoryOS:
                 segment=dataclasses.replace(segment, title="", summary="", keywords=()),
                 pages=parts.segments.newest_pages(owner, segment.segment_id, limit=parts.settings.refresh_pages),
             )
-            parts.segments.refresh(owner, without_model(DeterministicAnalyst().summarise_segments([given])))
+            texts = without_model(DeterministicAnalyst().summarise_segments([given]))
+            parts.segments.refresh(owner, texts, made_from=[segment])
         return erased
 
     def _scope(self, user_id: str | int, agent_id: str | int | None) -> Scope:
@@ -382,6 +391,10 @@ class MemoryOS:
     async def __aexit__(self, *_: object) -> None:
         """Close without blocking the event loop."""
         await self.aclose()
+
+
+def _listed(named: str | Sequence[str]) -> Sequence[str]:
+    return [named] if isinstance(named, str) else named
 
 
 def _analysis(analyst: Analyst | None, model: BaseChatModel | None) -> tuple[Analyst, BaseChatModel | None]:

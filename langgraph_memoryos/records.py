@@ -138,6 +138,7 @@ class Segment(Counters):
         created_at: Dialogue time of its first page.
         updated_at: Dialogue time of its newest page.
         archived: True once evicted: out of mid-term search, still in recall storage.
+        erasures: How often a page of it was erased; a text that was made before is not written after.
     """
 
     user_id: str
@@ -149,6 +150,7 @@ class Segment(Counters):
     created_at: float = 0.0
     updated_at: float = 0.0
     archived: bool = False
+    erasures: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +171,7 @@ class Fact(Record):
         fact_id: Deterministic id made of scope, collection and normalised text.
         collection: ``user_knowledge``, ``agent_traits`` or ``archival``.
         text: The statement.
-        source_page_ids: Pages it was drawn from.
+        source_page_ids: Pages it was drawn from; of many, the 20 that arrived last.
         source: Document that an archived text was loaded from, or empty.
         valid_from: Dialogue time of the first of those pages.
         valid_to: Dialogue time from which it no longer holds; ``None`` while it is current.

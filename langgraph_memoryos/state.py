@@ -225,6 +225,9 @@ class ConsolidateInput(Identified, total=False):
     """Input of ``consolidate``."""
 
     drain: Annotated[bool, Field(description="Also empty short-term queues that are below capacity.")]
+    thread_ids: Annotated[
+        list[str] | None, Field(description="Only empty the short-term queues of these threads; default: of all."),
+    ]
 
 
 class ConsolidateState(ConsolidateInput, MaintenanceState, total=False):

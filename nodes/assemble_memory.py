@@ -53,13 +53,15 @@ class AssembleMemory:
     """Choose persona, facts and pages by relevance until the budget is used; pages oldest first, none twice."""
 
     max_memory_tokens: int
+    chain_metas: bool
     agent_profile: tuple[ProfileField, ...] = ()
 
     def __call__(self, state: AssembleMemoryInput) -> AssembleMemoryUpdate:
         """Return the memory."""
         short_term = [Page.from_json(page) for page in state["short_term"]]
         recalled = [ScoredPage.from_json(page) for page in state["mid_term"].get("pages", [])]
-        metas = prompt.chain_metas([Chain.from_json(chain) for chain in state["mid_term"].get("chains", [])])
+        chains = state["mid_term"].get("chains", []) if self.chain_metas else []
+        metas = prompt.chain_metas([Chain.from_json(chain) for chain in chains])
         long_term = state["long_term"]
         persona = self._with_agent_profile(Persona.from_json(long_term["persona"]))
         facts = [Fact.from_json(fact) for fact in long_term["user_facts"]]

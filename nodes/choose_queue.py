@@ -33,6 +33,9 @@ class ChooseQueueUpdate(TypedDict):
 class ChooseQueue:
     """Choose a thread whose queue is over capacity (with ``drain``: not empty); one that did not shrink is left alone.
 
+    With ``thread_ids`` only these threads are looked at, so that a session that is over can be emptied while another
+    goes on.
+
     Raises:
         IdentityError: if no user id is given.
     """
@@ -53,8 +56,10 @@ class ChooseQueue:
         begun = state.get("remembered") if "lengths" in state else None
         tried = state.get("lengths") or {}
         lengths = self.store.threads(scope)
+        named = state.get("thread_ids")
         chosen = next(
-            (name for name, length in lengths.items() if length > limit and length < tried.get(name, length + 1)), "",
+            (name for name, length in lengths.items()
+             if (named is None or name in named) and limit < length < tried.get(name, length + 1)), "",
         )
         return ChooseQueueUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=chosen, turn_id=""),

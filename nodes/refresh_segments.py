@@ -5,15 +5,16 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.records import Scope, SegmentSummary
+from langgraph_memoryos.records import Scope, Segment, SegmentSummary
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.segments import SegmentStore
 
 
 class RefreshSegmentsInput(TypedDict):
-    """New texts."""
+    """New texts, and the segments as they were when these were made."""
 
     scope: ScopeState
+    touched: list[dict[str, Any]]
     summaries: list[dict[str, Any]]
 
 
@@ -25,12 +26,16 @@ class RefreshSegmentsUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class RefreshSegments:
-    """Write the summaries; topics may drift, so the vector is made anew as well."""
+    """Write the summaries; topics may drift, so the vector is made anew as well.
+
+    A summary that may retell a page which was erased meanwhile is not written.
+    """
 
     store: SegmentStore
 
     def __call__(self, state: RefreshSegmentsInput) -> RefreshSegmentsUpdate:
         """Write and return nothing left to write."""
         texts = [SegmentSummary.from_json(summary) for summary in state["summaries"]]
-        self.store.refresh(Scope.from_json(state["scope"]), texts)
+        segments = [Segment.from_json(item["segment"]) for item in state["touched"]]
+        self.store.refresh(Scope.from_json(state["scope"]), texts, made_from=segments)
         return RefreshSegmentsUpdate(summaries=[])

@@ -193,7 +193,7 @@ class ArchivalStore:
         return bool(
             scripts.run(
                 self._client,
-                "supersede_fact",
+                "end_fact",
                 keys=[
                     keys.fact(item_id),
                     keys.facts(COLLECTION),

@@ -2,7 +2,8 @@
 -- KEYS: place, queue, segment, segment members, segments, archive, heat, undigested of the segment, chain, stale, page
 -- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at, user tag, agent tag,
 --       segment JSON for a new segment, vector for a new segment, owner
--- Returns 'assigned', 'already' (another process was first) or 'gone' (erased meanwhile).
+-- Returns 'assigned', 'restarted' (assigned, but its chain lost a page: what the meta tells of that is dropped),
+-- 'already' (another process was first) or 'gone' (erased meanwhile).
 local page_id, segment_id = ARGV[1], ARGV[2]
 local tier = redis.call('HGET', KEYS[1], 'tier')
 if not tier then
@@ -27,10 +28,12 @@ redis.call('HSETNX', KEYS[7], segment_id .. ':visits', 0)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visited', ARGV[6])
 redis.call('ZADD', KEYS[8], sequence, page_id)
 redis.call('SADD', KEYS[10], segment_id)
+local status, meta = 'assigned', ARGV[4]
+if ARGV[3] ~= page_id and redis.call('EXISTS', KEYS[9]) == 0 then status, meta = 'restarted', '' end
 if redis.call('HGET', KEYS[9], 'last') ~= page_id then
   redis.call('HINCRBY', KEYS[9], 'pages', 1)
 end
-redis.call('HSET', KEYS[9], 'meta', ARGV[4], 'last', page_id)
+redis.call('HSET', KEYS[9], 'meta', meta, 'last', page_id)
 redis.call('HSET', KEYS[1], 'tier', 'mid', 'segment', segment_id, 'chain', ARGV[3], 'keywords', ARGV[5])
 redis.call('ZREM', KEYS[2], page_id)
-return 'assigned'
+return status

@@ -20,6 +20,12 @@ SHARED_AGENT = "\x00shared"
 No real agent can have this id by accident.
 """
 
+HISTORY_KEPT = 200
+"""Former texts of a block that are kept."""
+
+CHANGES_KEPT = 1000
+"""Ids of a block's changes that are kept: a step that is retried after more changes than this makes its own again."""
+
 _ATTEMPTS = 20
 _FIRST = ("persona", "human")
 
@@ -56,10 +62,20 @@ class Block(Record):
     changed_at: float = 0.0
 
 
+@dataclass(frozen=True)
+class _Stored:
+    """A block, the bytes it was read from (what a swap compares) and whose keys it is under."""
+
+    block: Block
+    raw: bytes
+    home: Keys
+
+
 class BlockStore:
     """Blocks of an agent for one user.
 
-    A change that another process overtook is computed anew, never lost.
+    A change that another process overtook is computed anew, never lost. A change takes three round trips, four with a
+    ``change_id``. Each block keeps what it was before its newest 200 changes and the ids of its newest 1,000.
     """
 
     def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder | None = None) -> None:
@@ -96,8 +112,7 @@ class BlockStore:
         Raises:
             RecordNotFoundError: the agent has no block of this label.
         """
-        block, _ = self._read(scope, label)
-        return block
+        return self._read(scope, label).block
 
     def append(self, scope: Scope, label: str, content: str, *, now: float, change_id: str = "") -> Block:
         """Add a line.
@@ -145,16 +160,14 @@ class BlockStore:
         """Set the whole text, as the developer (read-only blocks too) or as an agent.
 
         Raises:
-            BlockError: over the limit, or the block's version is not ``expected_version``.
+            BlockError: over the limit, or the block's version is not ``expected_version`` when it is swapped.
         """
-        if expected_version is not None and self.get(scope, label).version != expected_version:
-            raise BlockError(f"Block {label!r} has changed since version {expected_version}: read it again.")
         return self._change(
             scope, label, lambda _: value, now=now, developer=developer, version=expected_version
         )
 
     def history(self, scope: Scope, label: str) -> tuple[Block, ...]:
-        """Return the block as it was before each change, oldest first."""
+        """Return the block as it was before each of its newest 200 changes, oldest first."""
         entry = self._entry(scope, label)
         raw: Any = self._client.lrange(self._home(scope, shared=entry["shared"]).block_history(label), 0, -1)
         return tuple(Block.from_json(json.loads(item)) for item in raw)
@@ -172,10 +185,13 @@ class BlockStore:
     ) -> Block:
         for _ in range(_ATTEMPTS):
             try:
-                block, home = self._read(scope, label)
+                stored = self._read(scope, label)
             except RecordNotFoundError as error:
                 raise BlockError(str(error)) from error
-            if change_id and self._client.sismember(home.block_changes(label), change_id):
+            block = stored.block
+            if version is not None and block.version != version:
+                raise BlockError(f"Block {label!r} has changed since version {version}: read it again.")
+            if change_id and self._client.zscore(stored.home.block_changes(label), change_id) is not None:
                 return block
             if block.read_only and not developer:
                 raise BlockError(f"Block {label!r} is read-only and was not changed.")
@@ -184,19 +200,20 @@ class BlockStore:
             new = Block.from_json(
                 block.to_json() | {"value": value, "version": block.version + 1, "changed_at": now}
             )
-            if self._put(home, block, new, change_id):
+            if self._put(stored, new, change_id):
                 return new
-            if version is not None:
-                break
         raise BlockError(f"Block {label!r} kept changing while it was updated and is unchanged: try again.")
 
-    def _put(self, home: Keys, old: Block, new: Block, change_id: str) -> bool:
+    def _put(self, old: "_Stored", new: Block, change_id: str) -> bool:
+        keys = [
+            old.home.block(new.label), old.home.block_history(new.label), old.home.block_changes(new.label),
+        ]  # fmt: skip
         return bool(
             scripts.run(
                 self._client,
                 "put_block",
-                keys=[home.block(old.label), home.block_history(old.label), home.block_changes(old.label)],
-                args=[json.dumps(old.to_json()), json.dumps(new.to_json()), change_id],
+                keys=keys,
+                args=[old.raw, json.dumps(new.to_json()), change_id, new.version, HISTORY_KEPT, CHANGES_KEPT],
             )
         )
 
@@ -207,12 +224,12 @@ class BlockStore:
             raise RecordNotFoundError(f"There is no block {label!r}; the blocks are: {known}.")
         return dict(json.loads(raw))
 
-    def _read(self, scope: Scope, label: str) -> tuple[Block, Keys]:
+    def _read(self, scope: Scope, label: str) -> "_Stored":
         home = self._home(scope, shared=self._entry(scope, label)["shared"])
         raw: Any = self._client.hget(home.block(label), "json")
         if raw is None:
             raise RecordNotFoundError(f"The block {label!r} was erased.")
-        return Block.from_json(json.loads(raw)), home
+        return _Stored(Block.from_json(json.loads(raw)), raw, home)
 
     def _home(self, scope: Scope, *, shared: bool) -> Keys:
         return self._namespace.keys(Scope(user_id=scope.user_id, agent_id=SHARED_AGENT) if shared else scope)

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redis import Redis
 
-from langgraph_memoryos.errors import RecordNotFoundError
-from langgraph_memoryos.records import Collection, Page, Scope
+from langgraph_memoryos.records import Collection, Fact, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.facts import FactStore
 from langgraph_memoryos.stores.keys import Keys, Namespace
@@ -21,18 +20,30 @@ COLLECTIONS: tuple[Collection, ...] = ("user_knowledge", "agent_traits", "archiv
 
 @dataclass(frozen=True, kw_only=True)
 class Erased:
-    """What an erase destroyed, and the segments whose summary must be made anew from the pages they still have."""
+    """What an erase destroyed.
+
+    Attributes:
+        pages: How many pages.
+        facts: How many facts.
+        segment_ids: Segments that lost pages, whose summary must be made anew if they still have any.
+        missing: Ids that were named and were not there.
+    """
 
     pages: int = 0
     facts: int = 0
     segment_ids: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
 
 class Eraser:
     """Destroys pages, facts, threads and users.
 
     Erased page ids are remembered (as hashes, no text), so that a background step or a replayed turn that still holds
-    the page cannot write it back.
+    the page cannot write it back, nor what it learnt from it.
+
+    Pages go in this order: their ids are remembered, then what was derived from them goes (facts, persona, messages),
+    then each page with its traces, in one script. So an erase that was interrupted leaves pages to name again, and
+    running it again finishes it. Every write compares with what is there, so maintenance may run meanwhile.
     """
 
     def __init__(self, client: Redis, *, namespace: Namespace, pages: PageStore, facts: FactStore) -> None:
@@ -73,109 +84,109 @@ class Eraser:
             self._client.hdel(keys.heads, keys.thread_tag(thread_id))
         return erased
 
-    def page(self, scope: Scope, page_id: str) -> Erased:
-        """Destroy one page and what only it supports.
+    def pages(self, scope: Scope, page_ids: Sequence[str]) -> Erased:
+        """Destroy pages and what only they support; those that are not there are named in the result."""
+        found = self._pages.get(scope, list(dict.fromkeys(page_ids)))
+        known = {page.page_id for page in found}
+        missing = tuple(page_id for page_id in page_ids if page_id not in known)
+        return replace(self._erase_pages(found), missing=missing)
 
-        Raises:
-            RecordNotFoundError: if the user has no such page.
-        """
-        pages = self._pages.get(scope, [page_id])
-        if not pages:
-            raise RecordNotFoundError(f"This user has no page {page_id!r}: `export` lists the page ids.")
-        return self._erase_pages(pages)
-
-    def fact(self, scope: Scope, fact_id: str) -> Erased:
-        """Destroy one fact.
-
-        Raises:
-            RecordNotFoundError: if the user has no such fact.
-        """
-        facts = self._facts.get(scope, [fact_id])
-        if not facts:
-            raise RecordNotFoundError(f"This user has no fact {fact_id!r}: `export` lists the fact ids.")
-        # The fact may belong to another agent of the user than the one that was named.
-        keys = self._namespace.keys(Scope(user_id=scope.user_id, agent_id=facts[0].agent_id))
-        self._delete_fact(keys, fact_id, facts[0].collection)
-        return Erased(facts=1)
+    def facts(self, scope: Scope, fact_ids: Sequence[str]) -> Erased:
+        """Destroy facts, each atomically; those that are not there are named in the result."""
+        found = self._facts.get(scope, list(dict.fromkeys(fact_ids)))
+        known = {fact.fact_id for fact in found}
+        missing = tuple(fact_id for fact_id in fact_ids if fact_id not in known)
+        return Erased(facts=self._run_erase_fact(found, "anyhow"), missing=missing)
 
     def _erase_pages(self, pages: Sequence[Page]) -> Erased:
+        if not pages:
+            return Erased()
+        for batch in _batches([page.page_id for page in pages]):
+            self._client.sadd(self._namespace.keys(_owner(pages[0])).erased, *batch)
         facts = 0
-        touched: dict[str, None] = {}
-        for agent_id in dict.fromkeys(page.agent_id for page in pages):
-            mine = [page for page in pages if page.agent_id == agent_id]
-            scope = Scope(user_id=mine[0].user_id, agent_id=agent_id)
-            keys = self._namespace.keys(scope)
-            for page in mine:
-                self._erase_page(keys, page)
-                if page.segment_id:
-                    touched[page.segment_id] = None
+        segment_ids: dict[str, None] = {}
+        for scope in dict.fromkeys(_owner(page) for page in pages):
+            mine = [page for page in pages if _owner(page) == scope]
             erased = {page.page_id for page in mine}
-            facts += self._erase_facts(scope, keys, erased)
-            self._erase_persona(keys, erased)
-            self._drop_empty_segments(keys, touched)
+            facts += self._erase_facts(scope, erased)
+            self._erase_persona(self._namespace.keys(scope))
             self._messages.forget_pages(scope, erased)
-        return Erased(pages=len(pages), facts=facts, segment_ids=tuple(touched))
+            segment_ids |= dict.fromkeys(self._unlink_pages(scope, mine))
+        return Erased(pages=len(pages), facts=facts, segment_ids=tuple(segment_ids))
 
-    def _erase_page(self, keys: Keys, page: Page) -> None:
-        scripts.run(
-            self._client, "unlink_page",
-            keys=[keys.page(page.page_id), keys.place(page.page_id), keys.window(page.page_id), keys.log,
-                  keys.queue(page.thread_id), keys.undigested(page.segment_id or "none"), keys.erased,
-                  keys.segment_pages(page.segment_id or "none"), keys.chain(page.chain_id or "none")],
-            args=[page.page_id, keys.page(""), keys.place(""), keys.window("")],
-        )
+    def _unlink_pages(self, scope: Scope, pages: Sequence[Page]) -> Iterable[str]:
+        """Destroy pages, each with its traces in one script; return the segments that pages are left in."""
+        keys = self._namespace.keys(scope)
+        blank = json.dumps(scope.to_json() | {"title": "", "summary": "", "keywords": []})
+        for batch in _batches(pages):
+            pipeline = self._client.pipeline(transaction=False)
+            for page in batch:
+                scripts.run(
+                    pipeline, "unlink_page",
+                    keys=[keys.page(page.page_id), keys.place(page.page_id), keys.queue(page.thread_id), keys.log,
+                          keys.erased, keys.segments, keys.archive, keys.heat, keys.stale, keys.names],
+                    args=[page.page_id, keys.page(""), keys.place(""), keys.window(""), keys.segment(""),
+                          keys.segment_pages(""), keys.undigested(""), keys.chain(""), blank],
+                )
+            yield from (segment.decode() for segment in pipeline.execute() if segment)
 
-    def _erase_facts(self, scope: Scope, keys: Keys, erased: set[str]) -> int:
+    def _erase_facts(self, scope: Scope, erased: set[str]) -> int:
+        resting = [
+            fact for collection in COLLECTIONS
+            # Current ones first: a fact that is superseded meanwhile is then seen twice, not missed.
+            for fact in (*self._facts.current(scope, collection), *self._facts.past(scope, collection))
+            if not erased.isdisjoint(fact.source_page_ids)
+        ]
+        return self._run_erase_fact(resting, "orphaned")
+
+    def _run_erase_fact(self, facts: Sequence[Fact], which: str) -> int:
         gone = 0
-        for collection in COLLECTIONS:
-            for fact in (*self._facts.current(scope, collection), *self._facts.past(scope, collection)):
-                left = [page_id for page_id in fact.source_page_ids if page_id not in erased]
-                if len(left) == len(fact.source_page_ids):
-                    continue
-                if left:
-                    self._client.hset(keys.fact(fact.fact_id), "sources", json.dumps(left))
-                else:
-                    self._delete_fact(keys, fact.fact_id, collection)
-                    gone += 1
+        for batch in _batches(facts):
+            pipeline = self._client.pipeline(transaction=False)
+            for fact in batch:
+                # A fact may belong to another agent of the user than the one that was named.
+                keys = self._namespace.keys(_owner(fact))
+                scripts.run(
+                    pipeline, "erase_fact",
+                    keys=[keys.fact(fact.fact_id), keys.facts(fact.collection), keys.past_facts(fact.collection),
+                          keys.fact_texts(fact.collection), keys.erased],
+                    args=[fact.fact_id, which],
+                )
+            gone += sum(pipeline.execute())
         return gone
 
-    def _delete_fact(self, keys: Keys, fact_id: str, collection: str) -> None:
-        text_digest: Any = self._client.hget(keys.fact(fact_id), "text_digest")
-        pipeline = self._client.pipeline(transaction=True)
-        pipeline.unlink(keys.fact(fact_id))
-        pipeline.zrem(keys.facts(collection), fact_id)
-        pipeline.zrem(keys.past_facts(collection), fact_id)
-        if text_digest:
-            pipeline.hdel(keys.fact_texts(collection), text_digest)
-        pipeline.execute()
-
-    def _erase_persona(self, keys: Keys, erased: set[str]) -> None:
-        entries: Any = self._client.hgetall(keys.persona)
-        for name, raw in entries.items():
-            entry = json.loads(raw)
-            left = [page_id for page_id in entry["source_page_ids"] if page_id not in erased]
-            if len(left) == len(entry["source_page_ids"]):
-                continue
-            if left:
-                self._client.hset(keys.persona, name, json.dumps(entry | {"source_page_ids": left}))
-            else:
-                self._client.hdel(keys.persona, name)
+    def _erase_persona(self, keys: Keys) -> None:
+        while not self._erase_entries(keys):
+            continue  # one changed after it was read
+        # After the entries: one that was replaced meanwhile is in the history by now.
         history: Any = self._client.lrange(keys.persona_history, 0, -1)
+        gone = self._gone(keys, history)
         for raw in history:
-            if erased & set(json.loads(raw)["source_page_ids"]):
+            if not gone.isdisjoint(json.loads(raw)["source_page_ids"]):
                 self._client.lrem(keys.persona_history, 0, raw)
 
-    def _drop_empty_segments(self, keys: Keys, segment_ids: Iterable[str]) -> None:
-        for segment_id in segment_ids:
-            if self._client.zcard(keys.segment_pages(segment_id)):
-                continue
-            pipeline = self._client.pipeline(transaction=True)
-            pipeline.unlink(keys.segment(segment_id), keys.segment_pages(segment_id), keys.undigested(segment_id))
-            pipeline.zrem(keys.segments, segment_id)
-            pipeline.zrem(keys.archive, segment_id)
-            pipeline.srem(keys.stale, segment_id)
-            pipeline.hdel(keys.heat, *(f"{segment_id}:{name}" for name in ("visits", "visited")))
-            pipeline.execute()
+    def _erase_entries(self, keys: Keys) -> bool:
+        """Take erased pages from what persona entries rest on; return whether none changed meanwhile."""
+        entries: Any = self._client.hgetall(keys.persona)
+        gone = self._gone(keys, entries.values())
+        pipeline = self._client.pipeline(transaction=False)
+        for name, raw in entries.items():
+            entry = json.loads(raw)
+            left = [page_id for page_id in entry["source_page_ids"] if page_id not in gone]
+            if len(left) < len(entry["source_page_ids"]):
+                new = json.dumps(entry | {"source_page_ids": left}) if left else ""
+                scripts.run(pipeline, "replace_field", keys=[keys.persona], args=[name, raw, new])
+        return all(pipeline.execute())
+
+    def _gone(self, keys: Keys, entries: Iterable[bytes]) -> set[str]:
+        """Return which source pages of persona entries are erased."""
+        sources = list({page_id for raw in entries for page_id in json.loads(raw)["source_page_ids"]})
+        flags: Any = self._client.smismember(keys.erased, sources) if sources else ()
+        return {page_id for page_id, flag in zip(sources, flags, strict=True) if flag}
+
+
+def _owner(record: Page | Fact) -> Scope:
+    return Scope(user_id=record.user_id, agent_id=record.agent_id)
 
 
 def _batches(items: Sequence[Any]) -> Iterable[Sequence[Any]]:

@@ -39,8 +39,10 @@ def parse_fact(values: Sequence[bytes | None]) -> Fact | None:
 class FactStore:
     """Statements with provenance and validity.
 
-    A statement said again is confirmed, not added; one that is contradicted is superseded and keeps its validity
-    times; over the bound of a collection the oldest current one retires (first in, first out). None of these destroys.
+    A statement said again is confirmed, not added, and keeps the newest 20 pages that say it as its sources; one that is
+    contradicted is superseded and keeps its validity times; over the bound of a collection the oldest current one retires
+    (first in, first out). None of these destroys.
+    Of two that contradict one another the one last said earlier is superseded, whichever arrived first.
     """
 
     def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder) -> None:
@@ -57,7 +59,8 @@ class FactStore:
             scope: Whose facts.
             facts: What to store; a fact all of whose source pages were erased is dropped.
             capacity: Bound of the collection.
-            supersedes: Per fact, ids of current facts of the same collection that it replaces.
+            supersedes: Per fact, ids of current facts of the same collection that it contradicts: they are superseded, or
+                it is, if they were said later.
 
         Returns:
             The id of each stored or confirmed fact (``""`` where it was dropped).
@@ -90,7 +93,7 @@ class FactStore:
         status, found = scripts.run(
             self._client, "put_fact",
             keys=[keys.fact(fact_id), keys.facts(fact.collection), keys.past_facts(fact.collection),
-                  keys.fact_texts(fact.collection), keys.sequence],
+                  keys.fact_texts(fact.collection), keys.sequence, keys.erased],
             args=[fact_id, key, fact.valid_from, capacity, keys.fact(""), json.dumps(fact.source_page_ids),
                   len(page_keys), *page_keys, *fields],
         )
@@ -101,9 +104,9 @@ class FactStore:
         for old_id in old_ids:
             scripts.run(
                 self._client, "supersede_fact",
-                keys=[keys.fact(old_id), keys.facts(fact.collection), keys.past_facts(fact.collection),
-                      keys.fact_texts(fact.collection)],
-                args=[old_id, fact_id, fact.valid_from],
+                keys=[keys.fact(old_id), keys.fact(fact_id), keys.facts(fact.collection),
+                      keys.past_facts(fact.collection), keys.fact_texts(fact.collection)],
+                args=[old_id, fact_id],
             )
 
     def current(self, scope: Scope, collection: Collection) -> tuple[Fact, ...]:

@@ -90,7 +90,10 @@ class Keys:
         return self._key("page", page_id)
 
     def place(self, page_id: str) -> str:
-        """Hash: where a page is now (tier, segment, chain, keywords, next page); not indexed, so it may change."""
+        """Hash: where a page is now (tier, segment, chain, keywords, next page, the page before it in its thread).
+
+        Not indexed, so it may change.
+        """
         return self._key("place", page_id)
 
     def window(self, page_id: str) -> str:
@@ -148,8 +151,8 @@ class Keys:
 
     @property
     def names(self) -> str:
-        """Set: display names of the two speakers, for this agent; they tell nothing about a page."""
-        return self._key("names", self.agent)
+        """Hash: display name of a speaker to the number of pages with it, for this agent."""
+        return self._key("speakers", self.agent)
 
     @property
     def heads(self) -> str:
@@ -218,12 +221,12 @@ class Keys:
         return self._key("blocks", self.agent)
 
     def block_history(self, label: str) -> str:
-        """List: JSON of a block before each change, oldest first."""
+        """List: JSON of a block before each of its newest changes, oldest first."""
         return self._key("blockpast", self.agent, digest("block", label))
 
     def block_changes(self, label: str) -> str:
-        """Set: ids of changes that were made, so that a retried step does not make them twice."""
-        return self._key("blockids", self.agent, digest("block", label))
+        """Sorted set: ids of the newest changes by version, so that a retried step does not make them twice."""
+        return self._key("blockdone", self.agent, digest("block", label))
 
     def messages(self, thread_id: str) -> str:
         """List: ids of all messages of a thread, in order (MemGPT's recall storage)."""

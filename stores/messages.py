@@ -129,22 +129,25 @@ class MessageStore:
         return dict(json.loads(raw)) if raw else {}
 
     def forget_pages(self, scope: Scope, page_ids: Collection[str]) -> None:
-        """After pages were erased: drop what quotes them, and what may retell them.
+        """Of pages that are being erased: drop what quotes them, and what may retell them.
 
         Summaries, results and inner monologue may hold what an erased page said, and nobody can tell which;
-        their texts are emptied in all threads of the agent, their place in the order stays.
+        their texts are emptied in all threads of the agent, their place in the order stays. A message that is
+        destroyed meanwhile does not come back. Safe to run again; two round trips per thread.
         """
         keys = self._namespace.keys(scope)
         gone = set(page_ids)
         for thread_id in self.threads(scope):
             contents = keys.message_contents(thread_id)
             raw: Any = self._client.hgetall(contents)
+            pipeline = self._client.pipeline(transaction=False)
             for name, value in raw.items():
                 entry = json.loads(value)
                 if entry["kind"] in _DERIVED or gone & {quote["page"] for quote in _quotes(entry)}:
                     emptied = {part: entry[part] for part in ("message_id", "kind", "said_at")}
-                    self._client.hset(contents, name, json.dumps(emptied))
-            self._client.unlink(keys.fifo(thread_id))
+                    scripts.run(pipeline, "replace_field", keys=[contents], args=[name, value, json.dumps(emptied)])
+            pipeline.unlink(keys.fifo(thread_id))
+            pipeline.execute()
 
     def forget_thread(self, scope: Scope, thread_id: str) -> None:
         """Destroy the log of a thread."""

@@ -19,7 +19,6 @@ end.
 """
 
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -33,7 +32,7 @@ from langgraph_memoryos.ids import digest
 from langgraph_memoryos.records import Page, Record
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder, Vector
-from langgraph_memoryos.stores.keys import Namespace
+from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import dialogue_text
 from langgraph_memoryos.stores.schema import (
     KINDS,
@@ -44,12 +43,11 @@ from langgraph_memoryos.stores.schema import (
     read_origin,
     setup,
 )
+from langgraph_memoryos.stores.segments import mean_vector, newest_members
 
 EMBEDDED_KINDS = ("page", "fact")
 UNFINISHED = " (unfinished migration)"
 _BATCH = 32
-_SEGMENT_PAGES = 64
-_INDEXING_SECONDS = 600.0
 
 Progress = Callable[[int], object]
 
@@ -129,7 +127,6 @@ class Migration:
         segments = self._renew_segments()
         self._record(self._target.embedder)
         setup(self._client, namespace=self._namespace, embedder=self._embedder)
-        self._wait_until_indexed()
         return Migrated(was_needed=True, embedded=embedded, segments=segments, **target)
 
     def _documents(self, kind: str) -> Iterator[str]:
@@ -193,29 +190,22 @@ class Migration:
     def _renew_segments(self) -> int:
         renewed = 0
         for name in self._documents("segment"):
-            vector = self._segment_vector(name)
-            renewed += int(scripts.run(self._client, "replace_vector", keys=[name], args=[vector.tobytes()]))
+            vector, cohesion = self._segment_vector(name)
+            args = [vector.tobytes(), cohesion]
+            renewed += int(scripts.run(self._client, "replace_vector", keys=[name], args=args))
         return renewed
 
-    def _segment_vector(self, name: str) -> Vector:
-        """Return the mean of the vectors of a segment's newest pages; of no page, that of its own text."""
+    def _segment_vector(self, name: str) -> tuple[Vector, float]:
+        """Return mean and cohesion of the vectors of a segment's newest pages; of no page, its own text's."""
         user, segment_id = name.removeprefix(self._namespace.prefix("segment")).rsplit(":", 1)
-        members: Any = self._client.zrange(
-            f"{self._namespace.prefix('members')}{user}:{segment_id}",
-            -_SEGMENT_PAGES,
-            -1,
-        )
-        pipeline = self._client.pipeline(transaction=False)
-        for page_id in members:
-            pipeline.hget(f"{self._namespace.prefix('page')}{user}:{page_id.decode()}", "vector")
-        size = self._target.dimensions * np.dtype(np.float32).itemsize
-        found = (raw for raw in pipeline.execute() if raw and len(raw) == size)
-        vectors = [np.frombuffer(raw, dtype=np.float32) for raw in found]
+        # Which agent's it is does not matter to the keys of pages and members.
+        keys = Keys(namespace=self._namespace, user=user.strip("{}"), agent="")
+        (members,) = newest_members(self._client, keys, [segment_id])
+        vectors = [vector for vector, _ in members if vector.size == self._target.dimensions]
         if not vectors:
             text = _segment_text(self._client.hget(name, "json"))
-            return np.asarray(self._embedder.embed_passages([text])[0], dtype=np.float32)
-        mean = np.mean(vectors, axis=0)
-        return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9), dtype=np.float32)
+            vectors = [np.asarray(self._embedder.embed_passages([text])[0], dtype=np.float32)]
+        return mean_vector(vectors)
 
     def _record(self, embedder: str) -> None:
         origin = self._target.__dict__ | {"embedder": embedder}
@@ -226,20 +216,6 @@ class Migration:
         mine = {self._namespace.index(kind).encode() for kind in KINDS}
         for name in mine & set(present):
             self._client.execute_command("FT.DROPINDEX", name)
-
-    def _wait_until_indexed(self) -> None:
-        """Wait for Redis to index in the background what it found."""
-        deadline = time.monotonic() + _INDEXING_SECONDS
-        while any(self._is_indexing(kind) for kind in KINDS) and time.monotonic() < deadline:
-            time.sleep(0.05)
-
-    def _is_indexing(self, kind: str) -> bool:
-        reply: Any = self._client.execute_command(
-            "FT.INFO",
-            self._namespace.index(kind),
-        )
-        values = dict(zip(reply[::2], reply[1::2], strict=False))
-        return int(values.get(b"indexing", 0)) != 0
 
 
 def _embedded_text(kind: str, content: bytes | None) -> str | None:

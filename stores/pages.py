@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from redis import Redis
 
@@ -13,10 +13,13 @@ from langgraph_memoryos.records import Chain, Exchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import content_tokens, index_text
+from langgraph_memoryos.text import content_tokens, index_text, storable
 
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
+RECENT_PAGES = 200
+"""Pages of a thread's queue that a recall reads at most, the newest; older ones are found by search."""
+
 SITTING_GAP_SECONDS = 3600
 """Pages of a thread that are further apart belong to different sittings; a page's window does not cross them."""
 
@@ -94,20 +97,23 @@ class PageStore:
         """Append an exchange to the thread's queue and to recall storage.
 
         The page's id is made of user, agent, thread and first source id, so writing the same exchange again (retry,
-        replay, time travel) leaves one page; if its text differs the newer text replaces the older. An erased page
-        does not come back, unless ``revive`` says that this is a deliberate import. A page that is answered already is
-        not overwritten by a later user message that follows its own in the conversation: that one becomes a page.
+        replay, time travel) leaves one page; if its text differs the newer text replaces the older, which keeps its time,
+        and waits for a persona update again if it is in a segment. An erased page does not come back, unless ``revive``
+        says that this is a deliberate import. A page that is answered already is not overwritten by a later user message
+        that follows its own in the conversation: that one becomes a page.
 
         Raises:
             ValueError: if the exchange has no source id.
         """
         page = self._page(scope, exchange)
         keys = self._namespace.keys(scope)
-        content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
         content_digest = ids.digest(page.query, page.reply)
-        known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json"])
-        if known[1] and (later := _after_lost_reply(json.loads(known[1]), exchange)):
-            return self.write(scope, later, revive=revive)
+        known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json", "said_at"])
+        if known[1]:
+            if later := _after_lost_reply(json.loads(known[1]), page):
+                return self.write(scope, later, revive=revive)
+            page = replace(page, said_at=float(known[2]))
+        content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
         if known[0] == content_digest.encode():
             vector = b""
         else:
@@ -124,7 +130,7 @@ class PageStore:
                   keys.erased, keys.threads, keys.agents, keys.heads, keys.names],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
-                  keys.place(""), keys.window(""), SITTING_GAP_SECONDS, len(words),
+                  keys.place(""), keys.window(""), keys.undigested(""), SITTING_GAP_SECONDS, len(words),
                   json.dumps([name for name in (page.user_name, page.agent_name) if name.strip()]), *fields],
         )
         if status == b"unread":
@@ -159,7 +165,9 @@ class PageStore:
             user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id,
             source_id=exchange.source_ids[0],
         )
-        return Page.from_json(exchange.to_json() | scope.to_json() | {"page_id": page_id})
+        # Ids stay as they are, since hashes of them name the page; what was said must be fit for Redis and models.
+        said = {name: storable(getattr(exchange, name)) for name in ("query", "reply", "user_name", "agent_name")}
+        return Page.from_json(exchange.to_json() | said | scope.to_json() | {"page_id": page_id})
 
     def queue(self, scope: Scope, thread_id: str, *, limit: int = 1000) -> tuple[Page, ...]:
         """Return the oldest ``limit`` pages of a thread's short-term queue, oldest first."""
@@ -175,10 +183,13 @@ class PageStore:
         keys = self._namespace.keys(scope)
         return bool(self._client.hexists(keys.threads, keys.thread_tag(thread_id)))
 
-    def queue_command(self, pipeline: Redis, scope: Scope, thread_id: str, *, limit: int = 1000) -> None:
-        """Queue the read of :meth:`queue` on a pipeline; parse its reply with :func:`parse_page`."""
+    def queue_command(self, pipeline: Redis, scope: Scope, thread_id: str) -> None:
+        """Queue on a pipeline the read of what a recall takes from a thread's short-term queue.
+
+        The reply has the newest :data:`RECENT_PAGES` pages, oldest first; parse each with :func:`parse_page`.
+        """
         keys = self._namespace.keys(scope)
-        _read_command(pipeline, keys, keys.queue(thread_id), limit=limit)
+        _read_command(pipeline, keys, keys.queue(thread_id), limit=RECENT_PAGES, end="newest")
 
     def threads(self, scope: Scope) -> dict[str, int]:
         """Return the agent's threads with user, each with the length of its short-term queue."""
@@ -199,12 +210,15 @@ class PageStore:
         return tuple(page for row in rows if (page := parse_page(row)))
 
     def before(self, scope: Scope, page: Page) -> Page | None:
-        """Return the newest page of the same thread and agent written before ``page`` among the last 20, if any."""
+        """Return the page that was the newest of the same thread and agent when ``page`` was written, in two round trips.
+
+        ``None`` for the first page of a thread and where the page before has been erased.
+        """
         keys = self._namespace.keys(scope)
-        earlier = self._read(keys, keys.log, highest=f"({page.sequence}", limit=20, newest_first=True)
-        return next(
-            (other for other in earlier if (other.thread_id, other.agent_id) == (page.thread_id, page.agent_id)), None,
-        )
+        name: Any = self._client.hget(keys.place(page.page_id), "thread_previous")
+        found = self.get(scope, [name.decode()]) if name else ()
+        # One that was erased and imported again has come after the page.
+        return next((other for other in found if other.sequence < page.sequence), None)
 
     def chain(self, scope: Scope, chain_id: str) -> Chain | None:
         """Return a dialogue chain with its ``meta``."""
@@ -232,21 +246,13 @@ class PageStore:
             yield from batch
             lowest = f"({batch[-1].sequence}"
 
-    def _read(
-        self, keys: Keys, listing: str, *, lowest: str = "-inf", highest: str = "+inf", limit: int,
-        newest_first: bool = False,
-    ) -> tuple[Page, ...]:
-        rows = _read_command(
-            self._client, keys, listing, lowest=lowest, highest=highest, limit=limit, newest_first=newest_first,
-        )
+    def _read(self, keys: Keys, listing: str, *, lowest: str = "-inf", limit: int) -> tuple[Page, ...]:
+        rows = _read_command(self._client, keys, listing, lowest=lowest, limit=limit)
         return tuple(page for values in rows if (page := parse_page(values)))
 
 
 def _read_command(
-    client: Redis, keys: Keys, listing: str, *, lowest: str = "-inf", highest: str = "+inf", limit: int,
-    newest_first: bool = False,
+    client: Redis, keys: Keys, listing: str, *, limit: int, lowest: str = "-inf",
+    end: Literal["oldest", "newest"] = "oldest",
 ) -> Any:
-    direction = "down" if newest_first else "up"
-    return scripts.run(
-        client, "read_pages", keys=[listing], args=[keys.page(""), keys.place(""), lowest, highest, limit, direction],
-    )
+    return scripts.run(client, "read_pages", keys=[listing], args=[keys.page(""), keys.place(""), lowest, limit, end])

@@ -29,7 +29,9 @@ def parse_persona(values: Mapping[bytes, bytes]) -> Persona:
 class PersonaStore:
     """One entry per profile field and trait dimension; a newer entry replaces an older one, which goes to a history.
 
-    Setting compares and swaps: two processes that update one entry at once both end up in entry or history.
+    Newer is what was said later, not what arrives later: an entry from older dialogue goes to the history by itself.
+    Setting compares and swaps: two processes that update one entry at once both end up in entry or history. It takes two
+    round trips, three where older dialogue is told afterwards.
     """
 
     def __init__(self, client: Redis, *, namespace: Namespace) -> None:
@@ -59,33 +61,62 @@ class PersonaStore:
 
     def _set(self, scope: Scope, field: str, new: dict[str, Any], *, value_name: str) -> None:
         keys = self._namespace.keys(scope)
-        page_keys = [keys.page(page_id) for page_id in new["source_page_ids"]]
         for _ in range(_ATTEMPTS):
             raw: Any = self._client.hget(keys.persona, field)
-            entry, replaced = _merge(json.loads(raw) if raw else None, new, value_name=value_name)
-            history = json.dumps({"field": field} | replaced) if replaced else ""
+            old = json.loads(raw) if raw else None
+            entry, past = _merge(old, new, value_name=value_name)
+            if past and entry is old and self._is_known(scope, field, past, value_name=value_name):
+                return
+            history = json.dumps({"field": field} | past) if past else ""
             done = scripts.run(
-                self._client, "put_persona", keys=[keys.persona, keys.persona_history],
-                args=[field, raw or "", json.dumps(entry), history, *page_keys],
+                self._client, "put_persona", keys=[keys.persona, keys.persona_history, keys.erased],
+                args=[field, raw or "", json.dumps(entry), history, keys.page(""), *new["source_page_ids"]],
             )
             if done:
                 return
         raise MemoryOSError("A persona entry kept changing while it was updated: try again.")
 
+    def _is_known(self, scope: Scope, field: str, past: dict[str, Any], *, value_name: str) -> bool:
+        """Whether the history says already that the field had this value at that time."""
+        return any(
+            known[value_name] == past[value_name]
+            and known["valid_from"] <= past["valid_from"] < known["valid_to"]
+            for known in self.history(scope) if known["field"] == field
+        )
+
     def history(self, scope: Scope) -> tuple[dict[str, Any], ...]:
-        """Return replaced entries, oldest first, each with its ``field`` and the time it stopped being valid."""
+        """Return replaced entries, oldest first, each with its ``field`` and the time it stopped being valid.
+
+        One that was stored when what followed it was not known yet ends where that began. One round trip.
+        """
         raw: Any = self._client.lrange(self._namespace.keys(scope).persona_history, 0, -1)
-        return tuple(json.loads(item) for item in raw)
+        entries = sorted((json.loads(item) for item in raw), key=lambda entry: float(entry["valid_from"]))
+        following: dict[str, float] = {}
+        for entry in reversed(entries):
+            entry["valid_to"] = min(entry["valid_to"], following.get(entry["field"], entry["valid_to"]))
+            following[entry["field"]] = entry["valid_from"]
+        return tuple(entries)
 
 
 def _merge(
     old: dict[str, Any] | None, new: dict[str, Any], *, value_name: str,
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """Return the entry to store and the replaced one (``None`` if the value stays)."""
+    """Return the entry to store and the one for the history (``None`` if the value stays).
+
+    Two different entries are compared by when they were last said; of equal times the one that arrives later is newer.
+    The older one was valid until the newer was first said, or, if that was before it, until it was said again.
+    """
     if old is None:
         return new, None
+    confirmed_at = old.get("confirmed_at", old["valid_from"])
     if old[value_name] == new[value_name]:
-        return old | {"source_page_ids": _union(old["source_page_ids"], new["source_page_ids"])}, None
+        return old | {
+            "source_page_ids": _union(old["source_page_ids"], new["source_page_ids"]),
+            "confirmed_at": max(confirmed_at, new["valid_from"]),
+        }, None
+    if new["valid_from"] < confirmed_at:
+        is_before = new["valid_from"] < old["valid_from"]
+        return old, new | {"valid_to": old["valid_from"] if is_before else confirmed_at}
     return new, old | {"valid_to": new["valid_from"]}
 
 

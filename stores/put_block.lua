@@ -1,8 +1,13 @@
--- Change a block if nobody changed it meanwhile; what it was before goes to its history.
--- KEYS: block, history, changes; ARGV: expected JSON, new JSON, change id or ''
+-- Change a block if nobody changed it meanwhile; what it was before goes to its history. Both lists are bounded.
+-- KEYS: block, history, changes
+-- ARGV: expected JSON as it is stored, new JSON, change id or '', new version, history kept, changes kept
 -- Returns 1 when changed, else 0.
 if redis.call('HGET', KEYS[1], 'json') ~= ARGV[1] then return 0 end
 redis.call('HSET', KEYS[1], 'json', ARGV[2])
 redis.call('RPUSH', KEYS[2], ARGV[1])
-if ARGV[3] ~= '' then redis.call('SADD', KEYS[3], ARGV[3]) end
+redis.call('LTRIM', KEYS[2], -tonumber(ARGV[5]), -1)
+if ARGV[3] ~= '' then
+  redis.call('ZADD', KEYS[3], ARGV[4], ARGV[3])
+  redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -tonumber(ARGV[6]) - 1)
+end
 return 1

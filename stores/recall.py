@@ -3,9 +3,11 @@
 The three retrieve stages run side by side, and a stage on its own would cost a round trip each. So the first stage of
 a turn that asks sends one pipeline with every search of the turn, the others wait for it and take their part:
 single flight, as the embedder does for the query's vector. A recall costs two round trips to read (search, then the
-texts of the pages that were chosen) and one to record visits, whatever the length of the history.
+texts of the pages that were chosen) and one to record visits, whatever the length of the history; by the paper's two
+stages one more, for the vectors of the pages of the best segments.
 """
 
+import heapq
 import json
 import threading
 from collections import OrderedDict
@@ -31,6 +33,9 @@ from langgraph_memoryos.stores.pages import PageStore, get_pages_command, parse_
 from langgraph_memoryos.stores.personas import PersonaStore, parse_persona
 from langgraph_memoryos.stores.ranking import Candidates, Found, Ranked, rank, word_confidence
 from langgraph_memoryos.text import keywords, query_tokens
+
+SEGMENT_PAGES_SCORED = 500
+"""Pages of a segment that two-stage search compares with the query at most, the newest."""
 
 _LIGHT = ("light",)
 _NOTHING = (0,)
@@ -100,7 +105,7 @@ class RecallStore:
         self._lock = threading.Lock()
 
     def short_term(self, request: RecallRequest) -> tuple[Page, ...]:
-        """Return the newest pages of the thread's short-term queue that fit its token budget, oldest first."""
+        """Return the newest pages of the thread's queue, at most 200, that fit the short-term budget; oldest first."""
         pages: tuple[Page, ...] = self._take(request, "short_term")["queue"]
         return pages
 
@@ -158,7 +163,7 @@ class RecallStore:
         every recall; if there are new ones and this question has them, the pipeline is sent once more.
         """
         known = self._names.get(request.scope) or self._learn_names(
-            request.scope, self._client.smembers(self._namespace.keys(request.scope).names))
+            request.scope, self._client.hkeys(self._namespace.keys(request.scope).names))
         replies = self._send(request, known.left_out_of(request.query))
         names = self._learn_names(request.scope, replies["names"])
         if names.left_out_of(request.query) != known.left_out_of(request.query):
@@ -182,7 +187,7 @@ class RecallStore:
         labels = ["queue", "persona", "names"]
         self._pages.queue_command(pipeline, request.scope, request.thread_id)
         self._personas.get_command(pipeline, request.scope)
-        pipeline.smembers(keys.names)
+        pipeline.hkeys(keys.names)
         words = query_tokens(asked)
         found: dict[str, Any] = {"words": len(words)}
         if asked.strip():
@@ -249,24 +254,29 @@ class RecallStore:
             relevance=hits.relevance, cut=len(hits.relevance) >= self._candidates_per_search, confidence=confidence)
 
     def _two_stage(self, request: RecallRequest, replies: dict[str, Any]) -> MidTermRecall:
-        """Top-m segments by F-score with the query, then top-k of their pages by similarity (paper, section 3.3)."""
+        """Top-m segments by F-score with the query, then top-k of their pages by similarity (paper, section 3.3).
+
+        Of a segment the newest :data:`SEGMENT_PAGES_SCORED` pages are scored. Their vectors are one round trip, the texts
+        of the top-k another.
+        """
         keys = self._namespace.keys(request.scope)
         chosen = self._best_segments(request.query, search.vector_hits(replies["segments"]))
-        rows = scripts.run(
+        scored = scripts.run(
             self._client, "segment_pages", keys=[keys.log],
-            args=[keys.segment_pages(""), keys.page(""), keys.place(""), keys.chain(""), *chosen],
+            args=[keys.segment_pages(""), keys.page(""), SEGMENT_PAGES_SCORED, *chosen],
         ) if chosen else []
-        loaded = _loaded(rows, request.scope)
-        vectors = {page.page_id: row[-1] for row in rows if (page := parse_page(row))}
         ranked = [
-            Ranked(page_id=page.page_id, relevance=similarity, parts={
-                "semantic": similarity, "segment": chosen[page.segment_id],
+            Ranked(page_id=page_id.decode(), relevance=similarity, parts={
+                "semantic": similarity, "segment": chosen[segment_id.decode()],
             })
-            for page in loaded.pages.values()
-            for similarity in [float(np.frombuffer(vectors[page.page_id], dtype=np.float32) @ replies["vector"])]
+            for page_id, segment_id, vector in scored
+            for similarity in [float(np.frombuffer(vector, dtype=np.float32) @ replies["vector"])]
         ]
-        ranked.sort(key=lambda item: (-item.relevance, item.page_id))
-        return loaded.chosen(ranked[: self._settings.top_pages])
+        best = heapq.nsmallest(self._settings.top_pages, ranked, key=lambda item: (-item.relevance, item.page_id))
+        if not best:
+            return MidTermRecall()
+        rows = get_pages_command(self._client, keys, [item.page_id for item in best])
+        return _loaded(rows, request.scope).chosen(best)
 
     def _best_segments(self, query: str, hits: Sequence[search.Hit]) -> dict[str, float]:
         words = keywords(query, _QUERY_KEYWORDS)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,8 @@ class SegmentStore:
         """Move pages from their queue into segments, in order (paper, section 3.2.1).
 
         Each joins the active segment with the best F-score above ``threshold``, else opens one. Pages that another
-        process placed meanwhile, or that were erased, are skipped.
+        process placed meanwhile, or that were erased, are skipped. What was judged of a chain before one of its pages
+        was erased may retell that page, so the chain's meta begins anew.
 
         Returns:
             The segment of each page that was moved, in order; one that got several pages stands there as often.
@@ -80,12 +81,18 @@ class SegmentStore:
         vectors = self._vectors([keys.page(page.page_id) for page in pages])
         candidates = self._candidates(keys)
         joined: list[str] = []
+        broken: set[str] = set()
         for page, place, vector in zip(pages, placed, vectors, strict=True):
             if vector is None:
+                broken.add(place.chain_id)
                 continue
             chosen = self._choose(candidates, vector, place.keywords, threshold)
             segment_id = chosen.segment_id if chosen else ids.segment_id(page.page_id)
-            if self._move(keys, page, place, segment_id=segment_id, vector=vector, now=now) != b"assigned":
+            told = replace(place, chain_meta="") if place.chain_id in broken else place
+            status = self._move(keys, page, told, segment_id=segment_id, vector=vector, now=now)
+            if status in (b"gone", b"restarted"):
+                broken.add(place.chain_id)
+            if status in (b"gone", b"already"):
                 continue
             joined.append(segment_id)
             if chosen is None:
@@ -151,7 +158,7 @@ class SegmentStore:
         if segment_ids:
             self._counters(pipeline, keys, segment_ids)
         for segment_id in segment_ids:
-            pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at"])
+            pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at", "erasures"])
             pipeline.zcard(keys.segment_pages(segment_id))
         counters, *rows = pipeline.execute() or [()]
         return tuple(
@@ -191,9 +198,9 @@ class SegmentStore:
         keys = self._namespace.keys(scope)
         rows = scripts.run(
             self._client, "read_pages", keys=[keys.segment_pages(segment_id)],
-            args=[keys.page(""), keys.place(""), "-inf", "+inf", limit, "down"],
+            args=[keys.page(""), keys.place(""), "-inf", limit, "newest"],
         )
-        return tuple(page for values in reversed(rows) if (page := parse_page(values)))
+        return tuple(page for values in rows if (page := parse_page(values)))
 
     def undigested_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
         """Return, per segment, pages that no persona update has seen, oldest first, ``limit`` pages over all."""
@@ -209,46 +216,34 @@ class SegmentStore:
             found[page.segment_id] = (*found.get(page.segment_id, ()), page)
         return found
 
-    def refresh(self, scope: Scope, texts: Sequence[SegmentSummary]) -> None:
+    def refresh(
+        self, scope: Scope, texts: Sequence[SegmentSummary], *, made_from: Sequence[Segment] = (),
+    ) -> None:
         """Replace title, summary and keywords, and make the vector anew from the pages (newest 64).
 
-        A segment that was erased meanwhile is skipped.
+        A segment that was erased meanwhile is skipped; so is one in ``made_from`` (the segments as they were read
+        before the texts were made) that a page was erased from since, as its text may retell that page.
         """
         if not texts:
             return
         keys = self._namespace.keys(scope)
-        members = self._newest_members(keys, [text.segment_id for text in texts])
+        erasures = {segment.segment_id: segment.erasures for segment in made_from}
+        members = newest_members(self._client, keys, [text.segment_id for text in texts])
         pipeline = self._client.pipeline(transaction=False)
         for text, pages in zip(texts, members, strict=True):
             if not pages:
                 continue
-            mean = np.mean([vector for vector, _ in pages], axis=0)
-            cohesion = float(np.linalg.norm(mean))
+            vector, cohesion = mean_vector([vector for vector, _ in pages])
             scripts.run(
                 pipeline, "refresh_segment", keys=[keys.segment(text.segment_id), keys.stale],
                 args=[
                     text.segment_id, json.dumps(text.to_json() | scope.to_json()),
                     index_text(" ".join((text.title, text.summary, *text.keywords))),
-                    np.asarray(mean / max(cohesion, 1e-9), dtype=np.float32).tobytes(), cohesion,
-                    max(said_at for _, said_at in pages),
+                    vector.tobytes(), cohesion, max(said_at for _, said_at in pages),
+                    erasures.get(text.segment_id, ""),
                 ],
             )
         pipeline.execute()
-
-    def _newest_members(self, keys: Keys, segment_ids: Sequence[str]) -> list[list[tuple[np.ndarray, float]]]:
-        """Return vector and time of the newest pages of each segment, in two round trips."""
-        pipeline = self._client.pipeline(transaction=False)
-        for segment_id in segment_ids:
-            pipeline.zrange(keys.segment_pages(segment_id), -_VECTOR_PAGES, -1)
-        listed = pipeline.execute()
-        for name in (name for names in listed for name in names):
-            pipeline.hmget(keys.page(name.decode()), ["vector", "said_at"])
-        rows = iter(pipeline.execute())
-        return [
-            [(np.frombuffer(vector, dtype=np.float32), float(said_at))
-             for vector, said_at in (next(rows) for _ in names) if vector]
-            for names in listed
-        ]
 
     def record_visits(self, scope: Scope, segment_ids: Sequence[str], *, now: float, turn_id: str = "") -> None:
         """Add one to ``n_visit`` of each active segment and set its last visit, atomically, in one round trip.
@@ -305,6 +300,29 @@ class SegmentStore:
         pipeline.execute()
 
 
+def newest_members(client: Redis, keys: Keys, segment_ids: Sequence[str]) -> list[list[tuple[np.ndarray, float]]]:
+    """Return vector and time of the newest 64 pages of each segment, in two round trips."""
+    pipeline = client.pipeline(transaction=False)
+    for segment_id in segment_ids:
+        pipeline.zrange(keys.segment_pages(segment_id), -_VECTOR_PAGES, -1)
+    listed = pipeline.execute()
+    for name in (name for names in listed for name in names):
+        pipeline.hmget(keys.page(name.decode()), ["vector", "said_at"])
+    rows = iter(pipeline.execute())
+    return [
+        [(np.frombuffer(vector, dtype=np.float32), float(said_at))
+         for vector, said_at in (next(rows) for _ in names) if vector]
+        for names in listed
+    ]
+
+
+def mean_vector(vectors: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Return the direction of the mean of unit vectors, and its length: the cohesion of what they belong to."""
+    mean = np.mean(vectors, axis=0)
+    cohesion = float(np.linalg.norm(mean))
+    return np.asarray(mean / max(cohesion, 1e-9), dtype=np.float32), cohesion
+
+
 def _parse_counters(row: Sequence[Any]) -> dict[str, Any]:
     segment_id, visits, visited, undigested = row
     return {
@@ -314,8 +332,8 @@ def _parse_counters(row: Sequence[Any]) -> dict[str, Any]:
 
 
 def _parse_segment(values: Sequence[Any], count: int, counters: Mapping[str, Any]) -> Segment:
-    content, archived, created_at, updated_at = values
+    content, archived, created_at, updated_at, erasures = values
     return Segment.from_json(json.loads(content) | counters | {
         "page_count": count, "archived": archived == b"yes", "created_at": float(created_at or 0),
-        "updated_at": float(updated_at or 0),
+        "updated_at": float(updated_at or 0), "erasures": int(erasures or 0),
     })

@@ -1,31 +1,56 @@
--- Destroy a page and what its neighbours' windows hold of it.
--- KEYS: page, place, window, log, queue, undigested of its segment, erased, members, chain
--- ARGV: page id, page key prefix, place key prefix, window key prefix
-local previous = redis.call('HGET', KEYS[1], 'previous') or ''
-local following = redis.call('HGET', KEYS[2], 'next') or ''
-redis.call('SADD', KEYS[7], ARGV[1])
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
-redis.call('ZREM', KEYS[4], ARGV[1])
-redis.call('ZREM', KEYS[5], ARGV[1])
-redis.call('ZREM', KEYS[6], ARGV[1])
-redis.call('ZREM', KEYS[8], ARGV[1])
--- The chain's meta tells what its pages said; it grows again when the chain goes on.
-redis.call('UNLINK', KEYS[9])
-if previous ~= '' then redis.call('HSET', ARGV[3] .. previous, 'next', '') end
-if following ~= '' and redis.call('EXISTS', ARGV[2] .. following) == 1 then
-  local light = string.gsub(redis.call('HGET', ARGV[2] .. following, 'light'), '|%x+|(%d+)$', '||%1')
-  redis.call('HSET', ARGV[2] .. following, 'previous', '', 'light', light)
-  if redis.call('EXISTS', ARGV[4] .. following) == 1 then redis.call('HSET', ARGV[4] .. following, 'light', light) end
+-- Destroy a page, what its neighbours' windows hold of it, and what its segment and chain tell of it.
+-- Segment and chain are read here, so that a page that was moved a moment ago leaves the place where it is now. A
+-- segment that has pages left loses its texts and is stale: the next maintenance makes them anew. An empty one goes.
+-- KEYS: page, place, queue, log, erased, segments, archive, heat, stale, names
+-- ARGV: page id, key prefixes of page, place, window, segment, members, undigested and chain,
+--       JSON of a segment without texts and id
+-- Returns the id of the segment that has to be told anew, or ''.
+local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+redis.call('SADD', KEYS[5], id)
+local previous, names = unpack(redis.call('HMGET', KEYS[1], 'previous', 'names'))
+local following, segment, chain = unpack(redis.call('HMGET', KEYS[2], 'next', 'segment', 'chain'))
+redis.call('UNLINK', KEYS[1], KEYS[2], window_prefix .. id)
+redis.call('ZREM', KEYS[3], id)
+redis.call('ZREM', KEYS[4], id)
+for _, name in ipairs(cjson.decode(names or '[]')) do
+  if redis.call('HINCRBY', KEYS[10], name, -1) < 1 then redis.call('HDEL', KEYS[10], name) end
 end
-for _, of in ipairs({previous, following}) do
-  if of ~= '' and redis.call('EXISTS', ARGV[4] .. of) == 1 then
-    local before = redis.call('HGET', ARGV[2] .. of, 'previous') or ''
-    local after = redis.call('HGET', ARGV[3] .. of, 'next') or ''
-    local words = {}
-    for _, page in ipairs({before, of, of, after}) do
-      if page ~= '' then words[#words + 1] = redis.call('HGET', ARGV[2] .. page, 'content') or '' end
-    end
-    redis.call('HSET', ARGV[4] .. of, 'text', table.concat(words, ' '))
+-- The chain's meta tells what its pages said; it grows again when the chain goes on.
+if chain and chain ~= '' then redis.call('UNLINK', ARGV[8] .. chain) end
+if previous and previous ~= '' and redis.call('EXISTS', place_prefix .. previous) == 1 then
+  redis.call('HSET', place_prefix .. previous, 'next', '')
+end
+if following and following ~= '' and redis.call('EXISTS', page_prefix .. following) == 1 then
+  local light = string.gsub(redis.call('HGET', page_prefix .. following, 'light'), '|%x+|(%d+)$', '||%1')
+  redis.call('HSET', page_prefix .. following, 'previous', '', 'light', light)
+  if redis.call('EXISTS', window_prefix .. following) == 1 then
+    redis.call('HSET', window_prefix .. following, 'light', light)
   end
 end
-return 1
+for _, of in ipairs({previous or '', following or ''}) do
+  if of ~= '' and redis.call('EXISTS', window_prefix .. of) == 1 then
+    local before = redis.call('HGET', page_prefix .. of, 'previous') or ''
+    local after = redis.call('HGET', place_prefix .. of, 'next') or ''
+    local words = {}
+    for _, page in ipairs({before, of, of, after}) do
+      if page ~= '' then words[#words + 1] = redis.call('HGET', page_prefix .. page, 'content') or '' end
+    end
+    redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '))
+  end
+end
+if not segment or segment == '' then return '' end
+redis.call('ZREM', ARGV[6] .. segment, id)
+redis.call('ZREM', ARGV[7] .. segment, id)
+if redis.call('ZCARD', ARGV[6] .. segment) > 0 then
+  local blank = string.sub(ARGV[9], 1, -2) .. ', "segment_id": "' .. segment .. '"}'
+  local erasures = tonumber(redis.call('HGET', ARGV[5] .. segment, 'erasures') or '0') + 1
+  redis.call('HSET', ARGV[5] .. segment, 'json', blank, 'text', '', 'erasures', erasures)
+  redis.call('SADD', KEYS[9], segment)
+  return segment
+end
+redis.call('UNLINK', ARGV[5] .. segment, ARGV[6] .. segment, ARGV[7] .. segment)
+redis.call('ZREM', KEYS[6], segment)
+redis.call('ZREM', KEYS[7], segment)
+redis.call('HDEL', KEYS[8], segment .. ':visits', segment .. ':visited')
+redis.call('SREM', KEYS[9], segment)
+return ''

@@ -1,12 +1,13 @@
--- Append a page once. The same page again changes nothing; with other text it takes the newer one in place.
+-- Append a page once. The same page again changes nothing; with other text it takes the newer one in place: its time is
+-- still the first one, and a page that is in a segment waits to be digested again.
 -- The searched document is written once and its place in memory is kept beside it: any change of a searched document,
 -- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
 -- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
---       page key prefix, place key prefix, window key prefix, sitting gap in seconds, number of content words,
---       speakers' names as a JSON list, then field/value pairs
+--       page key prefix, place key prefix, window key prefix, undigested key prefix, sitting gap in seconds,
+--       number of content words, speakers' names as a JSON list, then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
--- Returns {status, sequence, queue length}; status is new, same, changed or erased.
+-- Returns {status, sequence, queue length}; status is new, same, changed, erased, or unread: the caller has to look again.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
 
 -- A page is also found by its window: the words of the page before it, its own, and those of the page after it.
@@ -23,42 +24,57 @@ local function refresh_window(of)
     'light', own[5])
 end
 
+-- A speaker's name is known as long as a page has it.
+local function count_names(names, by)
+  for _, name in ipairs(cjson.decode(names)) do
+    if redis.call('HINCRBY', KEYS[10], name, by) < 1 then redis.call('HDEL', KEYS[10], name) end
+  end
+end
+
 if ARGV[7] == 'revive' then redis.call('SREM', KEYS[6], id) end
 if redis.call('SISMEMBER', KEYS[6], id) == 1 then
   return {'erased', 0, redis.call('ZCARD', KEYS[3])}
 end
--- The caller left the vector out because it saw this very text; it has to look again if that is not so any more.
-if ARGV[#ARGV] == '' and redis.call('HGET', KEYS[1], 'digest') ~= ARGV[2] then return {'unread', 0, 0} end
+local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'said_at', 'names')
+-- The caller left the vector out because it saw this very text, or took its own time because it saw no page.
+if ARGV[#ARGV] == '' and known[1] ~= ARGV[2] then return {'unread', 0, 0} end
+if known[1] and known[4] ~= ARGV[8] and tonumber(known[4]) ~= tonumber(ARGV[8]) then return {'unread', 0, 0} end
 local fields = {}
-for i = 15, #ARGV do fields[#fields + 1] = ARGV[i] end
-for _, name in ipairs(cjson.decode(ARGV[14])) do redis.call('SADD', KEYS[10], name) end
-local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous')
+for i = 16, #ARGV do fields[#fields + 1] = ARGV[i] end
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then
-    local light = string.gsub(redis.call('HGET', KEYS[1], 'light'), '%d+$', ARGV[13])
-    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, unpack(fields))
-    if redis.call('HGET', KEYS[2], 'tier') ~= 'archived' then
+    local light = string.gsub(redis.call('HGET', KEYS[1], 'light'), '%d+$', ARGV[14])
+    count_names(known[5] or '[]', -1)
+    count_names(ARGV[15], 1)
+    redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, 'names', ARGV[15], unpack(fields))
+    local place = redis.call('HMGET', KEYS[2], 'tier', 'segment')
+    if place[1] == 'mid' then redis.call('ZADD', ARGV[12] .. place[2], known[2], id) end
+    if place[1] ~= 'archived' then
       for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
     end
     status = 'changed'
   end
   return {status, tonumber(known[2]), redis.call('ZCARD', KEYS[3])}
 end
+count_names(ARGV[15], 1)
 local sequence = redis.call('INCR', KEYS[5])
-local previous, sitting = redis.call('HGET', KEYS[9], ARGV[3]) or '', id
+local head = redis.call('HGET', KEYS[9], ARGV[3]) or ''
+local previous, sitting = head, id
 if previous ~= '' then
   local before = redis.call('HMGET', page_prefix .. previous, 'said_at', 'sitting')
-  if before[1] and math.abs(tonumber(ARGV[8]) - tonumber(before[1])) <= tonumber(ARGV[12]) then
+  if before[1] and math.abs(tonumber(ARGV[8]) - tonumber(before[1])) <= tonumber(ARGV[13]) then
     sitting = before[2]
     redis.call('HSET', place_prefix .. previous, 'next', id)
   else
     previous = ''
   end
 end
-redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'sequence', sequence, 'previous', previous, 'sitting', sitting,
-  'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[13], unpack(fields))
-redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '')
+redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'names', ARGV[15], 'sequence', sequence, 'previous', previous,
+  'sitting', sitting, 'said_at', ARGV[8], 'light', sequence .. '|' .. sitting .. '|' .. previous .. '|' .. ARGV[14],
+  unpack(fields))
+redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '',
+  'thread_previous', head)
 refresh_window(previous)
 refresh_window(id)
 redis.call('HSET', KEYS[9], ARGV[3], id)

@@ -242,6 +242,14 @@ def test_replay_keeps_every_turn_and_is_idempotent(run, run_json):
     assert [entry["sequence"] for entry in entries if entry["kind"] == "page"] == [1, 2, 3, 4, 5]
 
 
+def test_replay_leaves_the_queue_of_a_live_thread_alone(run, run_json, tmp_path):
+    live = tmp_path / "live.jsonl"
+    live.write_text(json.dumps({"user": "Hello.", "assistant": "Hi.", "thread": "live", "id": "1"}))
+    run("replay", live, "--user", "ada", "--no-model")
+    assert run_json("replay", LOCOMO, "--sample", "tiny-1", "--user", "ada", "--no-model")["moved_pages"] == 4
+    assert run_json("inspect", "-u", "ada")["short_term"] == {"live": 1, "session_10": 1}
+
+
 def test_replay_takes_the_sample_as_user_and_says_which_samples_there_are(run, run_json):
     assert run_json("replay", LOCOMO, "--sample", "tiny-2", "--no-model")["user"] == "tiny-2"
     several = run("replay", LOCOMO, "--no-model", exit_code=1)
@@ -363,14 +371,14 @@ def test_forget_asks_first(run):
 
 def test_forget_a_page_a_thread_and_what_is_not_there(run, run_json):
     run("replay", LOCOMO, "--sample", "tiny-1", "--no-model")
-    page = exported(run, "tiny-1")[0]
-    assert run_json("forget", "-u", "tiny-1", "--page", page["page_id"], "--yes")["pages"] == 1
+    first, second = ("--page", exported(run, "tiny-1")[0]["page_id"]), ("--page", exported(run, "tiny-1")[1]["page_id"])
+    assert run_json("forget", "-u", "tiny-1", *first, *second, "--yes")["pages"] == 2
     assert run_json("forget", "-u", "tiny-1", "--thread", "session_2", "--yes")["pages"] == 2
     assert "quince tree" not in json.dumps(exported(run, "tiny-1"))
     missing = run("forget", "-u", "tiny-1", "--fact", "none", "--yes", exit_code=1)
     assert missing.stderr.startswith("Error: This user has no fact 'none'")
     both = run("forget", "-u", "tiny-1", "--page", "a", "--fact", "b", "--yes", exit_code=2)
-    assert "one page, one fact or one thread" in unboxed(both)
+    assert "name pages, facts or one thread" in unboxed(both)
 
 
 # Chat

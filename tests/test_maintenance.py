@@ -431,6 +431,17 @@ class TestPersona:
         assert facts == [f"I own a boat number {n}." for n in range(26, 126)]
         assert len(memory.parts.facts.past(ANN, "user_knowledge")) == 26
 
+    def test_consolidate_empties_only_the_queues_of_the_threads_it_is_told(self, open_memory: OpenMemory) -> None:
+        memory = open_memory()
+        for thread in ("live", "over", "also over"):
+            tell(memory, "ann", exchange("hello", thread_id=thread))
+        memory.consolidate.invoke({"user_id": "ann", "drain": True, "thread_ids": ["over"]})
+        assert memory.parts.pages.threads(ANN) == {"live": 1, "over": 0, "also over": 1}
+        memory.consolidate.invoke({"user_id": "ann", "drain": True, "thread_ids": []})
+        assert memory.parts.pages.threads(ANN) == {"live": 1, "over": 0, "also over": 1}
+        memory.consolidate.invoke({"user_id": "ann", "drain": True})
+        assert memory.parts.pages.threads(ANN) == {"live": 0, "over": 0, "also over": 0}
+
     @pytest.mark.parametrize("nothing", ["None", "none.", "N/A", "null", "No new facts.", "", "  ", "Unknown", "无"])
     def test_none_is_never_a_fact(self, open_memory: OpenMemory, nothing: str) -> None:
         """"None" stored as a fact."""

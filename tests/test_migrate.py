@@ -3,6 +3,7 @@
 import hashlib
 import json
 
+import numpy as np
 import pytest
 from langchain_core.embeddings import Embeddings
 
@@ -123,6 +124,22 @@ def test_migrate_then_back(old, migration, open_memory, redis_connection, redis_
     assert migration(HashedWords(32)).run().embedded == texts
     with open_memory(HashedWords(32)) as memory:
         assert_whole(memory, redis_connection, redis_prefix)
+
+
+def test_segments_are_what_the_new_embedder_would_have_made_of_them(old, migration, redis_connection, redis_prefix):
+    client, namespace = redis_connection.client, Namespace(name=redis_prefix)
+    migration(HashedWords(4)).run()
+    checked = 0
+    for name in client.scan_iter(match=f"{namespace.prefix('segment')}*", count=1000):
+        rest = name.decode().removeprefix(namespace.prefix("segment"))
+        user = rest.split(":")[0]
+        pages = client.zrange(f"{namespace.prefix('members')}{rest}", 0, -1)
+        raw = [client.hget(f"{namespace.prefix('page')}{user}:{page.decode()}", "vector") for page in pages]
+        mean = np.mean([np.frombuffer(vector, dtype=np.float32) for vector in raw[-64:]], axis=0)
+        vector, cohesion = client.hmget(name, ["vector", "cohesion"])
+        assert np.allclose(np.frombuffer(vector, dtype=np.float32) * float(cohesion), mean, atol=1e-6)
+        checked += len(pages) > 1
+    assert checked
 
 
 def test_an_embedder_that_fails_costs_nothing_and_is_resumed(

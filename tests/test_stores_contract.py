@@ -16,7 +16,17 @@ from langgraph_memoryos.stores.pages import PageWritten
 from langgraph_memoryos.stores.recall import RecallRequest
 from langgraph_memoryos.stores.schema import failed_documents
 from langgraph_memoryos.stores.segments import PlacedPage
-from tests.memory_support import START, HashEmbeddings, OpenMemory, exchange, exported, members, owner
+from tests.memory_support import (
+    START,
+    HashEmbeddings,
+    OpenMemory,
+    asked,
+    exchange,
+    exported,
+    members,
+    owner,
+    run_of,
+)
 
 pytest_plugins = ["tests.memory_fixtures"]
 ANN = owner()
@@ -85,6 +95,45 @@ class TestPages:
         assert [page.reply for page in memory.parts.pages.queue(ANN, "talk")] == ["the whole reply"]
         assert [found.page.reply for found in memory.search("whole", user_id="ann")] == ["the whole reply"]
 
+    def test_a_newer_text_keeps_the_time_and_is_digested_again(self, memory: MemoryOS) -> None:
+        (page,) = settle(memory, "hello")
+        store = memory.parts.segments
+        (segment,) = store.active(ANN)
+        store.cool(ANN, {segment.segment_id: [page.page_id]})
+        said = exchange("hello", "the whole reply", said_at=START + 999)
+        for status in ("changed", "same"):
+            written = memory.parts.pages.write(ANN, said)
+            (stored,) = memory.parts.pages.get(ANN, [page.page_id])
+            assert (written.status, written.page.said_at, stored.said_at) == (status, START, START)
+            waiting = store.undigested_pages(ANN, [segment.segment_id], limit=9)
+            assert waiting == {segment.segment_id: (stored,)}
+
+    def test_two_first_writes_that_race_agree_on_the_time(
+        self, memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        pages, client = memory.parts.pages, memory.connection.client
+        original = client.hmget
+
+        def racing(*args: object) -> object:
+            found = original(*args)
+            monkeypatch.setattr(client, "hmget", original)
+            pages.write(ANN, exchange("hello", "one", source="m1"))
+            return found
+
+        monkeypatch.setattr(client, "hmget", racing)
+        written = pages.write(ANN, exchange("hello", "two", source="m1", said_at=START + 9))
+        assert (written.status, written.page.said_at) == ("changed", START)
+        assert [(page.reply, page.said_at) for page in pages.queue(ANN, "talk")] == [("two", START)]
+
+    def test_what_redis_cannot_hold_is_replaced_in_texts_and_names(self, memory: MemoryOS) -> None:
+        said = exchange("a\ud83d", "b\0", user_name="\ud83d", agent_name="Bot\udc00", source="m\ud83d")
+        (report,) = memory.ingest([said], user_id="ann")
+        assert not report.get("failure")
+        (page,) = memory.parts.pages.iterate("ann")
+        assert (page.query, page.reply) == ("a\ufffd", "b\ufffd")
+        assert (page.user_name, page.agent_name) == ("\ufffd", "Bot\ufffd")
+        assert page.source_ids == ("m\ud83d",)
+
     def test_a_rewrite_that_races_with_another_text_stays_searchable(self, memory: MemoryOS) -> None:
         """The vector is left out where the stored text is the same; it must not be lost if that changes meanwhile."""
         pages, client = memory.parts.pages, memory.connection.client
@@ -141,6 +190,18 @@ class TestPages:
         assert pages.before(ANN, second) == first
         assert pages.before(ANN, first) is None
 
+    def test_before_finds_it_however_much_was_said_elsewhere_and_long_ago(self, memory: MemoryOS) -> None:
+        pages = memory.parts.pages
+        first = pages.write(ANN, exchange("first", said_at=START - 90_000)).page
+        write(memory, *(f"elsewhere {at}" for at in range(25)), thread="other")
+        second, third = (written.page for written in write(memory, "second", "third"))
+        assert pages.before(ANN, second) == first
+        assert pages.before(ANN, third) == second
+        memory.forget("ann", page_id=second.page_id)
+        assert pages.before(ANN, third) is None
+        pages.write(ANN, exchange("second"), revive=True)
+        assert pages.before(ANN, third) is None
+
     def test_get_skips_what_is_gone_and_keeps_the_order(self, memory: MemoryOS) -> None:
         one, two = (written.page for written in write(memory, "one", "two"))
         assert memory.parts.pages.get(ANN, [two.page_id, "gone", one.page_id]) == (two, one)
@@ -177,13 +238,18 @@ class TestPages:
 
     def test_speakers_names_are_written_with_the_page(self, memory: MemoryOS) -> None:
         def names() -> set[bytes]:
-            return set(memory.connection.client.smembers(memory._namespace.keys(ANN).names))
+            return set(memory.connection.client.hkeys(memory._namespace.keys(ANN).names))
 
         said = dataclasses.replace(exchange("hello"), user_name="Ann", reply="")
         memory.parts.pages.write(ANN, said)
         assert names() == {b"Ann"}
         memory.parts.pages.write(ANN, dataclasses.replace(said, reply="Hi.", agent_name="Juniper Two"))
         assert names() == {b"Ann", b"Juniper Two"}
+
+    def test_a_name_that_is_no_text_does_not_keep_the_page_from_being_written(self, memory: MemoryOS) -> None:
+        written = memory.parts.pages.write(ANN, dataclasses.replace(exchange("hello"), user_name="A\ud800\0"))
+        memory.forget("ann", page_id=written.page.page_id)
+        assert memory.connection.client.hkeys(memory._namespace.keys(ANN).names) == []
 
     def test_round_trips_of_reads(self, memory: MemoryOS) -> None:
         pages = memory.parts.pages
@@ -321,10 +387,10 @@ class TestSegments:
 
     def test_chain_counts_each_page_once(self, memory: MemoryOS) -> None:
         one, two = (written.page for written in write(memory, "one", "two"))
-        both = [placed(one, chain="c"), placed(two, chain="c")]
+        both = [placed(page, chain=one.page_id) for page in (one, two)]
         for _ in range(2):
             memory.parts.segments.assign(ANN, [one, two], both, threshold=0.5, now=START)
-        chain = memory.parts.pages.chain(ANN, "c")
+        chain = memory.parts.pages.chain(ANN, one.page_id)
         assert chain is not None
         assert (chain.page_count, chain.last_page_id, chain.meta) == (2, two.page_id, "meta")
         assert memory.parts.pages.chain(ANN, "none") is None
@@ -349,6 +415,17 @@ class TestFacts:
         (kept,) = store.current(ANN, "user_knowledge")
         assert (kept.text, kept.source_page_ids) == ("I like tea.", (one, two))
         assert (kept.valid_from, kept.confirmed_at) == (START, START + 5)
+
+    def test_of_many_confirmations_the_newest_sources_stay(self, memory: MemoryOS) -> None:
+        names = [written.page.page_id for written in write(memory, *(f"tea {number}" for number in range(25)))]
+        store = memory.parts.facts
+        for at, name in enumerate((*names, names[-1])):
+            store.add(ANN, [fact("I like tea", sources=(name,), at=START + at)], capacity=9)
+        (kept,) = store.current(ANN, "user_knowledge")
+        assert kept.source_page_ids == tuple(names[-20:])
+        assert kept.confirmed_at == START + 25
+        store.add(ANN, [fact("I like soup", sources=tuple(names))], capacity=9)
+        assert store.current(ANN, "user_knowledge")[1].source_page_ids == tuple(names[-20:])
 
     def test_an_older_page_does_not_turn_confirmation_back(self, memory: MemoryOS) -> None:
         memory.parts.facts.add(ANN, [fact("I like tea", at=START)], capacity=9)
@@ -389,6 +466,23 @@ class TestFacts:
         assert (past.valid_to, past.superseded_by) == (START + 100, new)
         held = [[each.text for each in store.as_of(ANN, "user_knowledge", START + at)] for at in (-1, 0, 99, 100)]
         assert held == [[], ["lives in Rome"], ["lives in Rome"], ["lives in Oslo"]]
+
+    def test_older_dialogue_told_later_does_not_supersede(self, memory: MemoryOS) -> None:
+        store = memory.parts.facts
+        (new,) = store.add(ANN, [fact("lives in Oslo", at=2000)], capacity=9)
+        for _ in range(2):
+            store.add(ANN, [fact("lives in Rome", at=1000)], capacity=9, supersedes=[[new]])
+            assert [each.text for each in store.current(ANN, "user_knowledge")] == ["lives in Oslo"]
+            (past,) = store.past(ANN, "user_knowledge")
+            assert (past.text, past.valid_to, past.superseded_by) == ("lives in Rome", 2000, new)
+
+    def test_what_was_said_again_since_is_not_superseded(self, memory: MemoryOS) -> None:
+        store = memory.parts.facts
+        for at in (1000, 3000):
+            (kept,) = store.add(ANN, [fact("lives in Oslo", at=at)], capacity=9)
+        store.add(ANN, [fact("lives in Rome", at=2000)], capacity=9, supersedes=[[kept]])
+        assert [each.text for each in store.current(ANN, "user_knowledge")] == ["lives in Oslo"]
+        assert [each.valid_to for each in store.past(ANN, "user_knowledge")] == [3000]
 
     def test_a_fact_never_supersedes_itself_or_what_is_not_current(self, memory: MemoryOS) -> None:
         store = memory.parts.facts
@@ -440,6 +534,27 @@ class TestPersonas:
         (old,) = store.history(ANN)
         assert (old["field"], old["level"], old["source_page_ids"], old["valid_to"]) == (
             "user_traits/play", "high", [one, two], START + 2)
+
+    def test_older_dialogue_told_later_goes_to_the_history(self, memory: MemoryOS) -> None:
+        store = memory.parts.personas
+
+        def told(city: str, at: float) -> None:
+            store.set_profile(ANN, "user_profile", ProfileField(name="city", value=city, valid_from=at))
+
+        told("Oslo", 2000)
+        for _ in range(2):  # a step may run again
+            told("Vienna", 1000)
+            told("Vienna", 1001)
+            assert [(entry.value, entry.valid_from) for entry in store.get(ANN).user_profile] == [("Oslo", 2000)]
+            history = [(old["value"], old["valid_from"], old["valid_to"]) for old in store.history(ANN)]
+            assert history == [("Vienna", 1000, 2000)]
+        told("Oslo", 4000)
+        told("Rome", 3000)
+        assert store.get(ANN).user_profile[0].value == "Oslo"
+        assert [(old["value"], old["valid_to"]) for old in store.history(ANN)] == [("Vienna", 2000), ("Rome", 4000)]
+        told("Graz", 1500)
+        assert [(old["value"], old["valid_to"]) for old in store.history(ANN)] == [
+            ("Vienna", 1500), ("Graz", 2000), ("Rome", 4000)]
 
     def test_entries_of_erased_pages_are_dropped(self, memory: MemoryOS) -> None:
         page = write(memory, "secret")[0].page.page_id
@@ -504,6 +619,26 @@ class TestRecall:
         with round_trips(memory) as sent:
             memory.parts.recall.mid_term(dataclasses.replace(asked, turn_id="t3", thread_id="x"))
         assert len(sent) == 3
+
+    def test_of_a_long_queue_the_newest_pages_are_recent_and_the_others_are_found(
+        self, memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr("langgraph_memoryos.stores.pages.RECENT_PAGES", 3)
+        write(memory, "alpha", "beta", "gamma", "delta", "epsilon")
+        short, mid = memory.parts.recall.short_term(self.request()), memory.parts.recall.mid_term(self.request())
+        assert [page.query for page in short] == ["gamma", "delta", "epsilon"]
+        assert {each.page.query for each in mid.pages} == {"alpha", "beta"}
+        assert [page.query for page in memory.parts.pages.queue(ANN, "talk", limit=2)] == ["alpha", "beta"]
+
+    @pytest.mark.parametrize("told", [False, True])
+    def test_the_meta_of_a_chain_is_told_if_the_setting_says_so(self, open_memory: OpenMemory, *, told: bool) -> None:
+        memory = open_memory(settings=MemorySettings(chain_meta_in_prompt=told))
+        pages = [written.page for written in write(memory, "alpha", "beta")]
+        both = [dataclasses.replace(placed(page, chain="c"), chain_meta="They spoke of letters.") for page in pages]
+        memory.parts.segments.assign(ANN, pages, both, threshold=0.5, now=START)
+        recalled = memory.recall.invoke(asked("alpha"), run_of("ann", "other"))["memory"]["text"]
+        assert "alpha" in recalled
+        assert ("They spoke of letters." in recalled) is told
 
     def test_the_next_turn_reads_anew(self, memory: MemoryOS) -> None:
         assert memory.parts.recall.short_term(self.request()) == ()

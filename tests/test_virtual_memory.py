@@ -1,6 +1,7 @@
 # ruff: noqa: FBT001, FBT003
 """Working context, archive, tools and documents."""
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,37 @@ def test_compare_and_set_refuses_what_was_overtaken(blocks: BlockStore):
     blocks.append(SCOPE, "human", "two", now=NOW)
     with pytest.raises(BlockError, match="has changed"):
         blocks.set(SCOPE, "human", "three", now=NOW, expected_version=block.version)
+
+
+def test_compare_and_set_refuses_what_is_overtaken_after_it_was_read(blocks: BlockStore, monkeypatch: pytest.MonkeyPatch):
+    block, read = blocks.append(SCOPE, "human", "one", now=NOW), blocks._read
+
+    def overtaken(*args):
+        found = read(*args)
+        monkeypatch.setattr(blocks, "_read", read)
+        blocks.append(SCOPE, "human", "two", now=NOW)
+        return found
+
+    monkeypatch.setattr(blocks, "_read", overtaken)
+    with pytest.raises(BlockError, match="has changed"):
+        blocks.set(SCOPE, "human", "three", now=NOW, expected_version=block.version)
+    assert blocks.get(SCOPE, "human").value == "one\ntwo"
+
+
+def test_a_block_of_a_release_with_fewer_fields_can_be_changed(blocks: BlockStore, memory: MemoryOS):
+    key = memory._namespace.keys(SCOPE).block("human")
+    memory.connection.client.hset(key, "json", json.dumps({"value": "one", "label": "human"}))
+    assert blocks.append(SCOPE, "human", "two", now=NOW).value == "one\ntwo"
+
+
+def test_history_and_ids_of_changes_are_bounded(blocks: BlockStore, memory: MemoryOS, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("langgraph_memoryos.stores.blocks.HISTORY_KEPT", 2)
+    monkeypatch.setattr("langgraph_memoryos.stores.blocks.CHANGES_KEPT", 3)
+    for at in (*range(5), 4, 2):
+        blocks.append(SCOPE, "human", f"{at}", now=NOW, change_id=f"{at}")
+    assert blocks.get(SCOPE, "human").value == "0\n1\n2\n3\n4"
+    assert [block.version for block in blocks.history(SCOPE, "human")] == [3, 4]
+    assert memory.connection.client.zcard(memory._namespace.keys(SCOPE).block_changes("human")) == 3
 
 
 def test_parallel_appends_all_arrive(memory: MemoryOS):

@@ -16,10 +16,7 @@ SETTINGS = VirtualContextSettings(
     context_window_tokens=2048, calls="structured", functions=("send_message", "conversation_search"), max_steps=2,
     max_summary_tokens=120, summaries="deterministic",
 )
-TALK = (
-    "Today I walked along the river for two hours and counted herons, barges, joggers and one very patient angler; "
-    "afterwards I cooked lentils with carrots and read about the history of lighthouses until it was late. "
-)
+TALK = "I walked along the river for two hours and counted herons, barges, joggers and one very patient angler."
 
 
 @pytest.mark.model

@@ -107,14 +107,15 @@ def _replayed(memory: MemoryOS, conversation: Conversation, *, user: str) -> dic
             tally.add_page(remembered)
             grown |= {thread_id} if remembered.get("status") != "same" else set()
             if ends[thread_id] == position < len(exchanges) - 1 and thread_id in grown:
-                tally.add_maintenance(drain(memory, user))
+                tally.add_maintenance(drain(memory, user, thread_id))
             bar.advance(task)
     return _report(memory, conversation, tally, user=user, seconds=time.monotonic() - started)
 
 
-def drain(memory: MemoryOS, user: str) -> Remembered:
-    """Empty the short-term queues of a user whose session is over."""
-    report: Remembered = memory.consolidate.invoke({"drain": True}, context={"user_id": user})["remembered"]
+def drain(memory: MemoryOS, user: str, thread_id: str) -> Remembered:
+    """Empty the short-term queue of a session that is over; the user's other threads may be live and are left alone."""
+    given = {"drain": True, "thread_ids": [thread_id]}
+    report: Remembered = memory.consolidate.invoke(given, context={"user_id": user})["remembered"]
     return report
 
 
