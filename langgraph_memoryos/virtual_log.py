@@ -5,12 +5,17 @@ from typing import Any
 
 from langgraph_memoryos.records import Page, Scope
 from langgraph_memoryos.stores.messages import Entry
-from langgraph_memoryos.virtual_state import QueueMessage
+from langgraph_memoryos.virtual_state import QueueMessage, Turn
 
 
 def scope_of(state: Mapping[str, Any]) -> tuple[Scope, str]:
     """Return scope and thread of a state."""
     return Scope.from_json(state["scope"]), state["scope"]["thread_id"]
+
+
+def erased(turn: Turn) -> Turn:
+    """Return the turn of a user who was erased meanwhile: nothing follows."""
+    return Turn(**turn | {"again": False, "reason": "erased"})
 
 
 def queue_snapshot(queue: Sequence[Mapping[str, Any]], *, handled: str, warned: bool) -> Entry:

@@ -67,7 +67,9 @@ class Turn(TypedDict, total=False):
         kind: What happened.
         steps: Model calls of the loop.
         again: Whether the model runs once more.
-        reason: Why it ended: ``done``, ``step_cap``, ``repeated_failure``, ``busy``, ``paused``, ``nothing``.
+        reason: Why it ended: ``done``, ``step_cap``, ``repeated_failure``, ``busy``, ``paused``, ``nothing``,
+            ``erased`` (the user was forgotten while the event ran: nothing more was done or kept).
+        erasures: How often the user had been erased when the event began.
         exchange: The exchange that is being written, as ``Exchange`` JSON.
         sent: Texts that reached the user.
         failing: The last failing call, and how often in a row it failed.
@@ -82,6 +84,7 @@ class Turn(TypedDict, total=False):
     steps: int
     again: bool
     reason: str
+    erasures: int
     exchange: dict[str, Any] | None
     sent: list[str]
     failing: dict[str, Any]

@@ -11,12 +11,14 @@ from langgraph_memoryos.stores.blocks import Block, BlockStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.virtual_log import scope_of
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
+from langgraph_memoryos.virtual_state import Turn
 
 
 class BuildContextInput(TypedDict):
     """Whose."""
 
     scope: ScopeState
+    turn: Turn
 
 
 class BuildContextUpdate(TypedDict):
@@ -37,6 +39,8 @@ class BuildContext:
 
     def __call__(self, state: BuildContextInput) -> BuildContextUpdate:
         """Return working context as text."""
+        if state["turn"]["reason"] == "erased":
+            return BuildContextUpdate(context="")
         scope, thread_id = scope_of(state)
         self.blocks.ensure(scope, self.initial)
         return BuildContextUpdate(

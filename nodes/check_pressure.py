@@ -12,7 +12,7 @@ from langgraph_memoryos.state import RecalledMemory, ScopeState
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import log_entries, scope_of
+from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
 from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, queue_tokens
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
@@ -63,7 +63,10 @@ class CheckPressure:
         if pressure["tokens"] < self.settings.warn_tokens or pressure["warned"] or turn["reason"]:
             return CheckPressureUpdate(pressure=pressure)
         warning = self._warning(turn)
-        self.messages.append(scope, thread_id, log_entries([warning], None))
+        if not self.messages.append(
+            scope, thread_id, log_entries([warning], None), erasures=turn["erasures"]
+        ):
+            return CheckPressureUpdate(turn=erased(turn), pressure=pressure)
         warned = [*queue, warning.to_json()]
         return CheckPressureUpdate(
             queue=warned,

@@ -20,7 +20,7 @@ from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
-from langgraph_memoryos.virtual_log import log_entries, scope_of
+from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
 from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage, SpokenMessages, Turn
@@ -61,7 +61,8 @@ class ExecuteFunctions:
 
     Failures (unknown function, unreadable or wrong arguments, an exception: its name and message only) come
     back as ``Failed`` and force another step; so does any heartbeat. A number of equal failing calls in a
-    row, or the step cap, ends the chain. The step can run twice: changes carry the id of their call.
+    row, or the step cap, ends the chain; so does an erasure of the user, before anything is carried out. The
+    step can run twice: changes carry the id of their call.
     """
 
     functions: MemoryFunctions
@@ -74,6 +75,8 @@ class ExecuteFunctions:
         """Return results and what follows."""
         scope, thread_id = scope_of(state)
         turn, queue = state["turn"], state["queue"]
+        if self.messages.erasures(scope) != turn["erasures"]:
+            return ExecuteFunctionsUpdate(queue=queue, turn=erased(turn), messages=[])
         assistant = parse_queue(queue[-1:])[0]
         exchange = Exchange.from_json(turn["exchange"] or {})
         page_id = _page_id(scope, exchange)
@@ -85,9 +88,11 @@ class ExecuteFunctions:
         exchange_json = turn["exchange"] if page is None else exchange.to_json() | {"reply": page.reply}
         assistant = replace(assistant, page_id=page.page_id if page else "")
         added = [assistant, *(each.result for each in done)]
-        self.messages.append(scope, thread_id, log_entries(added, page))
+        kept = self.messages.append(
+            scope, thread_id, log_entries(added, page), erasures=turn["erasures"]
+        )
         told: Any = turn | {"exchange": exchange_json, "sent": [*turn["sent"], *said]}
-        following = self._following(told, done)
+        following = self._following(told, done) if kept else erased(told)
         return ExecuteFunctionsUpdate(
             queue=[*queue[:-1], *(message.to_json() for message in added)],
             turn=following,

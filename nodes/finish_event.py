@@ -22,9 +22,10 @@ class FinishEventInput(TypedDict, total=False):
     turn: Turn
 
 
-class FinishEventUpdate(TypedDict):
-    """The report."""
+class FinishEventUpdate(TypedDict, total=False):
+    """The report; an empty queue where the user was erased."""
 
+    queue: list[dict[str, Any]]
     virtual: Turn
     turn: Turn
 
@@ -40,9 +41,12 @@ class FinishEvent:
         """Return the report."""
         scope, thread_id = scope_of(state)
         turn = Turn(**state["turn"] | {"reason": state["turn"]["reason"] or "done"})
-        if turn["event_id"]:
+        gone = turn["reason"] == "erased"
+        if turn["event_id"] and not gone:
             warned = (state.get("pressure") or {}).get("warned", False)
             snapshot = queue_snapshot(state["queue"], handled=state.get("handled", ""), warned=warned)
             self.messages.save_queue(scope, thread_id, snapshot)
+        if turn["event_id"]:
             self.leases.release(scope, thread_id, turn["event_id"])
-        return FinishEventUpdate(virtual=turn, turn=turn)
+        report = FinishEventUpdate(virtual=turn, turn=turn)
+        return FinishEventUpdate(**report, queue=[]) if gone else report

@@ -19,7 +19,7 @@ from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import log_entries, queue_snapshot
+from langgraph_memoryos.virtual_log import erased, log_entries, queue_snapshot
 from langgraph_memoryos.virtual_queue import CountTokens, truncated
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import EVENT_KINDS, Event, Pressure, QueueMessage, Turn, VirtualInput
@@ -32,6 +32,7 @@ class IngestEventInput(VirtualInput, total=False):
     queue: list[dict[str, Any]]
     handled: str
     pressure: Pressure
+    turn: Turn
 
 
 class IngestEventUpdate(TypedDict, total=False):
@@ -73,21 +74,26 @@ class IngestEvent:
             default_agent=self.default_agent,
         )
         where = ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id="")
-        restored = self._restored(state, scope, thread_id)
+        erasures = self.messages.erasures(scope)
+        restored = self._restored(state, scope, thread_id, erasures)
         if event := state.get("event"):
             new, exchange = self._event(event), None
         else:
             new, exchange = self._said(state, restored["handled"], thread_id)
         if not new:
-            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=""))
+            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind="", erasures=erasures))
         event_id = new[-1].message_id
         where["turn_id"] = event_id
+        kind = new[-1].kind
         # Before the lease: an event that comes twice must not take the thread from the one that is running.
         if event and self._handled(scope, thread_id, event_id, restored["queue"]):
-            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=new[-1].kind))
+            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=kind, erasures=erasures))
         if refused := self._refused(scope, thread_id, new[-1]):
-            return IngestEventUpdate(scope=where, **restored, turn=_over(refused, kind=new[-1].kind))
-        new = self._written(scope, thread_id, new, exchange)
+            return IngestEventUpdate(scope=where, **restored, turn=_over(refused, kind=kind, erasures=erasures))
+        new, kept = self._written(scope, thread_id, new, exchange, erasures)
+        turn = _begun(new[-1], exchange or _spoken_first(new[-1], thread_id), erasures)
+        if not kept:
+            return IngestEventUpdate(scope=where, **restored, turn=erased(turn))
         handled = restored["handled"] if event else event_id
         queue = [*restored["queue"], *(self._shown(message) for message in new)]
         # Kept before a model can fail: without a checkpoint, the next event begins here.
@@ -97,20 +103,22 @@ class IngestEvent:
             scope=where,
             queue=queue,
             handled=handled,
-            turn=_begun(new[-1], exchange or _spoken_first(new[-1], thread_id)),
+            turn=turn,
             pressure=restored["pressure"],
         )
 
-    def _restored(self, state: IngestEventInput, scope: Scope, thread_id: str) -> IngestEventUpdate:
+    def _restored(self, state: IngestEventInput, scope: Scope, thread_id: str, erasures: int) -> IngestEventUpdate:
         """Return the queue of the checkpoint, or, without one, that after the last event of the thread."""
         before = state.get("scope")
         # A checkpoint of another user's thread of the same name is nobody else's queue.
         own = before is None or (before["user_id"], before["agent_id"]) == (scope.user_id, scope.agent_id)
         if own and (state.get("queue") or state.get("handled")):
+            # A checkpoint outlives an erasure; what it holds of the user is not used.
+            gone = (state.get("turn") or Turn()).get("erasures", 0) != erasures
             return IngestEventUpdate(
-                queue=list(state.get("queue") or []),
+                queue=[] if gone else list(state.get("queue") or []),
                 handled=state.get("handled") or "",
-                pressure=state.get("pressure") or Pressure(),
+                pressure=(not gone and state.get("pressure")) or Pressure(),
             )
         kept = self.messages.load_queue(scope, thread_id)
         entries = self.messages.get(scope, thread_id, kept.get("messages", ()))
@@ -189,13 +197,14 @@ class IngestEvent:
         thread_id: str,
         new: Sequence[QueueMessage],
         exchange: Exchange | None,
-    ) -> list[QueueMessage]:
+        erasures: int,
+    ) -> tuple[list[QueueMessage], bool]:
+        """Return the messages with their page, and whether the log has them."""
         page: Page | None = None
         if exchange is not None and exchange.query.strip():
             page = self.pages.write(scope, exchange).page
         placed = [replace(message, page_id=page.page_id if page else "") for message in new]
-        self.messages.append(scope, thread_id, log_entries(placed, page))
-        return placed
+        return placed, self.messages.append(scope, thread_id, log_entries(placed, page), erasures=erasures)
 
     def _shown(self, message: QueueMessage) -> dict[str, Any]:
         """Return a message as the queue holds it: one that is larger than the window is visibly truncated."""
@@ -218,13 +227,14 @@ def _since(messages: Sequence[BaseMessage], handled: str) -> list[BaseMessage]:
     return found[::-1]
 
 
-def _begun(event: QueueMessage, exchange: Exchange) -> Turn:
+def _begun(event: QueueMessage, exchange: Exchange, erasures: int) -> Turn:
     return Turn(
         event_id=event.message_id,
         kind=event.kind,
         steps=0,
         again=True,
         reason="",
+        erasures=erasures,
         exchange=exchange.to_json(),
         sent=[],
         failing={},
@@ -242,13 +252,14 @@ def _spoken_first(event: QueueMessage, thread_id: str) -> Exchange:
     )
 
 
-def _over(reason: str, *, kind: str) -> Turn:
+def _over(reason: str, *, kind: str, erasures: int) -> Turn:
     return Turn(
         event_id="",
         kind=kind,
         steps=0,
         again=False,
         reason=reason,
+        erasures=erasures,
         exchange=None,
         sent=[],
         failing={},

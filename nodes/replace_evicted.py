@@ -10,7 +10,7 @@ from langgraph_memoryos import ids
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import log_entries, scope_of
+from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
 from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, queue_tokens, shrunk, split_summary
 from langgraph_memoryos.virtual_settings import ContextWindowError, VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
@@ -58,27 +58,27 @@ class ReplaceEvicted:
         turn, pressure = state["turn"], state["pressure"]
         old, rest = split_summary(parse_queue(state["queue"]))
         kept = rest[len(state["evicted"]) :]
-        head = [old] if old else []
+        head, kept_log = [old] if old else [], True
         if state["evicted"]:
             head = [self._summary(state["summary"], turn)]
-            self.messages.append(scope, thread_id, log_entries(head, None))
+            kept_log = self.messages.append(
+                scope, thread_id, log_entries(head, None), erasures=turn["erasures"]
+            )
         room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"])
         fitting = shrunk(kept, max_tokens=room - queue_tokens(head, self.count) - 3, count=self.count)
         if not state["evicted"] and fitting == kept:
             raise ContextWindowError(
                 "The window is full and nothing is left to evict: raise context_window_tokens."
             )
+        counted = Turn(
+            **turn
+            | {"flushes": turn["flushes"] + 1, "evicted": turn["evicted"] + len(state["evicted"])}
+        )
         return ReplaceEvictedUpdate(
             queue=[message.to_json() for message in (*head, *fitting)],
             evicted=[],
             summary="",
-            turn=Turn(
-                **turn
-                | {
-                    "flushes": turn["flushes"] + 1,
-                    "evicted": turn["evicted"] + len(state["evicted"]),
-                }
-            ),
+            turn=counted if kept_log else erased(counted),
             pressure=Pressure(**pressure | {"warned": False, "flush": False}),
         )
 

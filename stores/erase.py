@@ -56,6 +56,7 @@ class Eraser:
     def user(self, user_id: str) -> Erased:
         """Destroy every key of a user, over all agents; run it again and nothing is left to do."""
         keys = self._namespace.keys(Scope(user_id=user_id, agent_id=""))
+        self._client.incr(keys.erasures)  # first: no event that runs may write behind the search for keys
         ids: Any = self._client.zrange(keys.log, 0, -1)
         for batch in _batches(ids):
             self._client.sadd(keys.erased, *batch)
@@ -68,7 +69,8 @@ class Eraser:
 
     def _user_keys(self, user_id: str, keys: Keys) -> list[bytes]:
         pattern = self._namespace.user_pattern(user_id)
-        return [name for name in self._client.scan_iter(match=pattern, count=1000) if name != keys.erased.encode()]
+        kept = {keys.erased.encode(), keys.erasures.encode()}
+        return [name for name in self._client.scan_iter(match=pattern, count=1000) if name not in kept]
 
     def thread(self, scope: Scope, thread_id: str) -> Erased:
         """Destroy all pages and messages of one thread (over all agents of the user) and what only they support."""

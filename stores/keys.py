@@ -140,6 +140,11 @@ class Keys:
         return self._key("erased")
 
     @property
+    def erasures(self) -> str:
+        """Counter: how often everything of the user was erased; what began before the last time writes no more."""
+        return self._key("erasures")
+
+    @property
     def threads(self) -> str:
         """Hash: thread tag to JSON of the readable thread id, for this agent."""
         return self._key("threads", self.agent)

@@ -31,18 +31,42 @@ class MessageStore:
         self._client = client
         self._namespace = namespace
 
-    def append(self, scope: Scope, thread_id: str, entries: Sequence[Entry]) -> None:
-        """Append messages that are not in the log yet, in order, atomically."""
+    def erasures(self, scope: Scope) -> int:
+        """Return how often everything of the user was erased, for :meth:`append` to compare with."""
+        raw: Any = self._client.get(self._namespace.keys(scope).erasures)
+        return int(raw or 0)
+
+    def append(
+        self, scope: Scope, thread_id: str, entries: Sequence[Entry], *, erasures: int | None = None
+    ) -> bool:
+        """Append messages that are not in the log yet, in order, atomically.
+
+        Args:
+            scope: Whose log.
+            thread_id: Of which thread.
+            entries: The messages.
+            erasures: What :meth:`erasures` was when the messages came up; default: whatever it is now.
+
+        Returns:
+            Whether the log has them: not when the user was erased since.
+        """
         if not entries:
-            return
+            return True
         keys = self._namespace.keys(scope)
         pairs = [part for entry in entries for part in (entry["message_id"], json.dumps(entry))]
-        scripts.run(
+        expected = "" if erasures is None else str(erasures)
+        kept = scripts.run(
             self._client,
             "append_messages",
-            keys=[keys.messages(thread_id), keys.message_contents(thread_id), keys.logged_threads],
-            args=[keys.thread_tag(thread_id), json.dumps(thread_id), *pairs],
+            keys=[
+                keys.messages(thread_id),
+                keys.message_contents(thread_id),
+                keys.logged_threads,
+                keys.erasures,
+            ],
+            args=[keys.thread_tag(thread_id), json.dumps(thread_id), expected, *pairs],
         )
+        return bool(kept)
 
     def followed(self, scope: Scope, thread_id: str, message_id: str) -> bool:
         """Return whether a message is in the log and others came after it."""

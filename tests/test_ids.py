@@ -47,7 +47,7 @@ def test_keys_of_a_user_share_one_hash_tag_and_hold_no_readable_id(user: str, ag
     names = [
         keys.page("p"), keys.segment("s"), keys.segment_pages("s"), keys.fact("f"), keys.chain("c"),
         keys.queue(thread), keys.log, keys.sequence, keys.erased, keys.threads, keys.agents, keys.segments,
-        keys.archive, keys.heat, keys.undigested("s"), keys.stale, keys.facts("x"), keys.past_facts("x"),
+        keys.erasures, keys.archive, keys.heat, keys.undigested("s"), keys.stale, keys.facts("x"), keys.past_facts("x"),
         keys.fact_texts("x"), keys.persona, keys.persona_history, keys.block(thread), keys.blocks,
     ]
     assert len(set(names)) == len(names)

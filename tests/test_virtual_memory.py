@@ -1,4 +1,4 @@
-# ruff: noqa: FBT003
+# ruff: noqa: FBT001, FBT003
 """Working context, archive, tools and documents."""
 
 import json
@@ -22,6 +22,7 @@ from langgraph_memoryos.records import Scope
 from langgraph_memoryos.state import MemoryContext
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import Block, BlockError, BlockStore
+from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.search import SearchRequest
 from langgraph_memoryos.virtual_settings import BlockSpec, VirtualContextSettings
 from tests.memory_support import START as NOW
@@ -300,6 +301,46 @@ def test_erasing_a_user_leaves_nothing(memory: MemoryOS):
     client, name = memory.connection.client, memory.parts.pages._namespace.name
     left = [key for key in client.scan_iter(f"{name}:*") if b"CANARY" in (client.dump(key) or b"")]
     assert left == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("mode", ["memgpt", "hybrid"])
+def test_an_event_writes_nothing_back_once_its_user_is_forgotten(memory: MemoryOS, mode: str, kept: bool):
+    def meanwhile(_: Any) -> AIMessage:
+        memory.forget("u")
+        return acts(call("archival_memory_insert", True, content="CANARY"), call("send_message", message="CANARY"),
+                    call("core_memory_append", True, block="human", content="CANARY"))
+
+    saver = InMemorySaver() if kept else None
+    one, model = agent(memory, say("first"), meanwhile, say("second"), checkpointer=saver, mode=mode)
+    one.send("CANARY, hello", user_id="u")
+    report = one.send("CANARY again", user_id="u")
+    assert (report["reason"], report["sent"], len(model.asked)) == ("erased", [], 2)
+    left = memory.connection.client.scan_iter(memory.parts.pages.namespace.user_pattern("u"))
+    assert {name.split(b":")[1] for name in left} == {b"erased", b"erasures"}
+    assert one.send("hello", user_id="u")["sent"] == ["second"]
+    assert "CANARY" not in str(model.asked[-1])
+
+
+def test_a_checkpoint_from_before_the_user_was_forgotten_is_not_used(memory: MemoryOS):
+    one, model = agent(memory, checkpointer=InMemorySaver())
+    one.send("CANARY", user_id="u")
+    memory.forget("u")
+    one.send("hello", user_id="u")
+    one.send("hello again", user_id="u")
+    assert "CANARY" not in str(model.asked[1:])
+    assert [entry["text"] for entry in one.messages("u") if entry["kind"] == "user_message"] == ["hello", "hello again"]
+
+
+def test_the_log_takes_nothing_from_before_the_user_was_forgotten(memory: MemoryOS):
+    log = memory.parts.pages.sibling(MessageStore)
+    entry = {"message_id": "m", "kind": "system_alert", "text": "x", "said_at": NOW}
+    before = log.erasures(SCOPE)
+    memory.forget("u")
+    assert not log.append(SCOPE, "t", [entry], erasures=before)
+    assert log.all(SCOPE, "t") == log.threads(SCOPE) == ()
+    assert log.append(SCOPE, "t", [entry], erasures=log.erasures(SCOPE))
+    assert log.count(SCOPE, "t") == 1
 
 
 def test_erased_pages_leave_the_log(memory: MemoryOS):

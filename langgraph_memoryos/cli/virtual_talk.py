@@ -17,6 +17,7 @@ _LINE = 200
 _ENDS = {
     "step_cap": "stopped at the most steps there may be",
     "repeated_failure": "stopped: the same call failed again and again",
+    "erased": "stopped: the user's memory was erased meanwhile",
 }
 
 
