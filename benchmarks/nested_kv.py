@@ -19,9 +19,9 @@ from benchmarks.embedding_cache import HashedWords
 from benchmarks.running import throwaway, write_report
 from langgraph_memoryos.local_models import choose_chat_model
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.memory_tools import memory_tools
 from langgraph_memoryos.records import Scope
 from langgraph_memoryos.stores.archival import ArchivalStore
+from langgraph_memoryos.tools import memory_tools
 from langgraph_memoryos.virtual_context import VirtualContext
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # nothing here is an annotation, so nobody reads it at run time
     from langgraph_memoryos.errors import MemoryOSError
     from langgraph_memoryos.memory import MemoryOS
-    from langgraph_memoryos.memory_tools import memory_tools
     from langgraph_memoryos.nodes.generate_reply import prompt_messages
     from langgraph_memoryos.records import Exchange, Fact, Page, Segment, Trait
     from langgraph_memoryos.settings import MemorySettings
     from langgraph_memoryos.state import MemoryContext, MemoryState, RecalledMemory
+    from langgraph_memoryos.tools import memory_tools
     from langgraph_memoryos.virtual_context import VirtualContext
     from langgraph_memoryos.virtual_settings import VirtualContextSettings
 
@@ -42,7 +42,7 @@ _HOMES = {
     "MemorySettings": "settings",
     "VirtualContext": "virtual_context",
     "VirtualContextSettings": "virtual_settings",
-    "memory_tools": "memory_tools",
+    "memory_tools": "tools",
     "prompt_messages": "nodes.generate_reply",
     **dict.fromkeys(("Exchange", "Fact", "Page", "Segment", "Trait"), "records"),
     **dict.fromkeys(("MemoryContext", "MemoryState", "RecalledMemory"), "state"),

@@ -20,13 +20,13 @@ from langgraph_memoryos.graphs import build_virtual_context_graph
 from langgraph_memoryos.identity import DEFAULT_THREAD
 from langgraph_memoryos.ids import readable_id
 from langgraph_memoryos.memory import Graph, MemoryOS
-from langgraph_memoryos.memory_tools import TOOL_NAMES, memory_tools
 from langgraph_memoryos.records import Scope
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import BlockStore
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.stores.messages import Entry, MessageStore
 from langgraph_memoryos.stores.search import SearchStore
+from langgraph_memoryos.tools import TOOL_NAMES, memory_tools
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Event, Turn
 

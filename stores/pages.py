@@ -9,11 +9,12 @@ from typing import Any, Literal, TypeVar
 from redis import Redis
 
 from langgraph_memoryos import ids
+from langgraph_memoryos.dialogue import readable
 from langgraph_memoryos.records import Chain, Exchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import content_tokens, index_text, storable
+from langgraph_memoryos.text import content_tokens, index_text
 
 _MUTABLE = ("sequence", "tier", "segment_id", "chain_id", "keywords")
 _EXPORT_BATCH = 500
@@ -166,7 +167,7 @@ class PageStore:
             source_id=exchange.source_ids[0],
         )
         # Ids stay as they are, since hashes of them name the page; what was said must be fit for Redis and models.
-        said = {name: storable(getattr(exchange, name)) for name in ("query", "reply", "user_name", "agent_name")}
+        said = {name: readable(getattr(exchange, name)) for name in ("query", "reply", "user_name", "agent_name")}
         return Page.from_json(exchange.to_json() | said | scope.to_json() | {"page_id": page_id})
 
     def queue(self, scope: Scope, thread_id: str, *, limit: int = 1000) -> tuple[Page, ...]:

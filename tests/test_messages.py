@@ -105,7 +105,7 @@ def test_parallel_tool_calls_belong_to_one_page(memory: MemoryOS) -> None:
     remember(memory, *turn)
     (page,) = exported(memory, "ann")
     assert (page["query"], page["reply"]) == ("Weather in Oslo and Rome?", "Let me look.\nRain and sun.")
-    assert page["source_ids"] == ("h", "a", "t0", "t1", "b")
+    assert page["source_ids"] == ["h", "a", "t0", "t1", "b"]
     prompt = prompt_messages([*turn, HumanMessage("Thanks.")], memory.recall.invoke(
         {"messages": [HumanMessage("Thanks.")]}, run_of("ann"))["memory"])
     assert [message.type for message in prompt] == ["system", "human", "ai", "human"]

@@ -130,7 +130,7 @@ class TestPages:
         (report,) = memory.ingest([said], user_id="ann")
         assert not report.get("failure")
         (page,) = memory.parts.pages.iterate("ann")
-        assert (page.query, page.reply) == ("a\ufffd", "b\ufffd")
+        assert (page.query, page.reply) == ("a\ufffd", "b\0")
         assert (page.user_name, page.agent_name) == ("\ufffd", "Bot\ufffd")
         assert page.source_ids == ("m\ud83d",)
 

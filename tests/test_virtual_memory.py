@@ -17,13 +17,13 @@ from langgraph_memoryos.archive_documents import DocumentError
 from langgraph_memoryos.errors import IdentityError
 from langgraph_memoryos.function_tools import blocks_of
 from langgraph_memoryos.memory import MemoryOS
-from langgraph_memoryos.memory_tools import memory_tools
 from langgraph_memoryos.records import Scope
 from langgraph_memoryos.state import MemoryContext
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import Block, BlockError, BlockStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.search import SearchRequest
+from langgraph_memoryos.tools import memory_tools
 from langgraph_memoryos.virtual_settings import BlockSpec, VirtualContextSettings
 from tests.memory_support import START as NOW
 from tests.virtual_support import acts, agent, call, results, say

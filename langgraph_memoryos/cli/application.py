@@ -34,7 +34,7 @@ COMMANDS = {
          "Show what each tier holds of a user: queues, segments with their heat now, facts, persona, blocks, archive."),
         ("export", "export", "Print everything known of a user, over all agents, as JSON Lines."),
         ("forget", "forget",
-         "Destroy a page, a fact, a thread or, with none of them named, all that is known of a user."),
+         "Destroy pages, facts, a thread or, with none of them named, all that is known of a user."),
         ("consolidate", "consolidate",
          "Move what queues hold above their capacity, and update the persona from hot segments."),
         ("migrate", "migrate", "Embed everything again with the embedder that the environment names now."),
