@@ -336,9 +336,10 @@ class MemoryOS:
         for segment in parts.segments.get(scope, erased.segment_ids):
             # Erasing reaches all agents of the user, so a segment may belong to another one than was named.
             owner = Scope(user_id=segment.user_id, agent_id=segment.agent_id)
+            newest = parts.segments.newest_pages(owner, [segment.segment_id], limit=parts.settings.refresh_pages)
             given = SegmentPages(
                 segment=dataclasses.replace(segment, title="", summary="", keywords=()),
-                pages=parts.segments.newest_pages(owner, segment.segment_id, limit=parts.settings.refresh_pages),
+                pages=newest[segment.segment_id],
             )
             texts = without_model(DeterministicAnalyst().summarise_segments([given]))
             parts.segments.refresh(owner, texts, made_from=[segment])

@@ -50,14 +50,13 @@ class AssignSegments:
         placed = place_in_chains(pages, analyses, previous_chain=(state.get("previous") or {}).get("chain_id", ""))
         joined = self.store.assign(scope, pages, placed, threshold=self.threshold, now=self.clock())
         stale = self.store.stale(scope, limit=self.max_summaries)
+        touched = tuple(dict.fromkeys((*joined, *stale)))[: self.max_summaries]
+        newest = self.store.newest_pages(scope, touched, limit=self.refresh_pages)
         before = state["remembered"]
         return AssignSegmentsUpdate(
             touched=[
-                {"segment": segment.to_json(), "pages": [
-                    page.to_json()
-                    for page in self.store.newest_pages(scope, segment.segment_id, limit=self.refresh_pages)
-                ]}
-                for segment in self.store.get(scope, tuple(dict.fromkeys((*joined, *stale)))[: self.max_summaries])
+                {"segment": segment.to_json(), "pages": [page.to_json() for page in newest[segment.segment_id]]}
+                for segment in self.store.get(scope, touched)
             ],
             remembered=Remembered(**before | {
                 "moved_pages": before.get("moved_pages", 0) + len(joined),

@@ -216,6 +216,11 @@ class Embedder:
         """
         return self.background.calibrate(cosine)
 
+    def calibrated_similarities(self, cosines: Vector) -> Vector:
+        """Return :meth:`calibrated_similarity` of each of ``cosines``."""
+        apart: Vector = np.clip((cosines - self.background.mean) / (1.0 - self.background.mean), -1.0, 1.0)
+        return apart
+
     def measure_background(self, texts: Sequence[str] = UNRELATED_TEXTS) -> BackgroundSimilarity:
         """Measure how similar unrelated texts look, over all pairs, without taking the result over.
 

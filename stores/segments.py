@@ -1,7 +1,7 @@
 """Mid-term memory: segments of pages, their counters, and which one a page joins."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,25 +31,53 @@ class PlacedPage(Record):
     keywords: tuple[str, ...]
 
 
-@dataclass
-class _Candidate:
-    """A segment as assignment sees it: the mean of its page vectors, its keywords and size.
+class _Candidates:
+    """The segments as assignment sees them: the mean of each one's page vectors, its keywords and size.
 
-    The mean is not scaled to unit length, so its product with a page is the average similarity of the page to the
+    A mean is not scaled to unit length, so its product with a page is the average similarity of the page to the
     segment's pages, on the same scale as the similarity of two pages. (A unit centroid is near everything: with it, two
     to four segments swallowed each LoCoMo conversation.)
     """
 
-    segment_id: str
-    mean: np.ndarray
-    keywords: set[str]
-    pages: int
+    def __init__(self, rows: Sequence[Sequence[Any]]) -> None:
+        self.names: list[str] = [row[0].decode() for row in rows]
+        self._keywords: list[set[str]] = [set(json.loads(row[1])["keywords"]) for row in rows]
+        self._pages: list[int] = [row[4] for row in rows]
+        self._means: np.ndarray | None = None
+        if rows:
+            vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32).reshape(len(rows), -1)
+            self._means = vectors * np.array([float(row[3] or 1) for row in rows], dtype=np.float32)[:, None]
 
-    def absorb(self, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
+    def best(
+        self, vector: np.ndarray, keywords: tuple[str, ...], *, calibrate: Callable[[np.ndarray], np.ndarray],
+        threshold: float,
+    ) -> int | None:
+        """Return the number of the segment with the best F-score above ``threshold``; the oldest of equals."""
+        if self._means is None:
+            return None
+        scores = calibrate(self._means @ vector)
+        words = set(keywords)
+        for number, known in enumerate(self._keywords):
+            if not words.isdisjoint(known):
+                scores[number] = f_score(
+                    similarity=float(scores[number]), left_keywords=known, right_keywords=words)
+        best = int(np.argmax(scores))
+        return best if scores[best] > threshold else None
+
+    def absorb(self, number: int, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
         """Take in a page that joined during this batch, so that the next page sees it."""
-        self.mean = (self.mean * self.pages + vector) / (self.pages + 1)
-        self.keywords.update(keywords)
-        self.pages += 1
+        pages = self._pages[number]
+        if self._means is not None:
+            self._means[number] = (self._means[number] * pages + vector) / (pages + 1)
+        self._keywords[number].update(keywords)
+        self._pages[number] = pages + 1
+
+    def open(self, name: str, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
+        """Take in a page that opened a segment."""
+        self.names.append(name)
+        self._keywords.append(set(keywords))
+        self._means = vector[None].copy() if self._means is None else np.vstack((self._means, vector))
+        self._pages.append(1)
 
 
 class SegmentStore:
@@ -86,8 +114,9 @@ class SegmentStore:
             if vector is None:
                 broken.add(place.chain_id)
                 continue
-            chosen = self._choose(candidates, vector, place.keywords, threshold)
-            segment_id = chosen.segment_id if chosen else ids.segment_id(page.page_id)
+            chosen = candidates.best(
+                vector, place.keywords, calibrate=self._embedder.calibrated_similarities, threshold=threshold)
+            segment_id = ids.segment_id(page.page_id) if chosen is None else candidates.names[chosen]
             told = replace(place, chain_meta="") if place.chain_id in broken else place
             status = self._move(keys, page, told, segment_id=segment_id, vector=vector, now=now)
             if status in (b"gone", b"restarted"):
@@ -96,9 +125,9 @@ class SegmentStore:
                 continue
             joined.append(segment_id)
             if chosen is None:
-                chosen = _Candidate(segment_id, np.zeros_like(vector), set(), 0)
-                candidates.append(chosen)
-            chosen.absorb(vector, place.keywords)
+                candidates.open(segment_id, vector, place.keywords)
+            else:
+                candidates.absorb(chosen, vector, place.keywords)
         return tuple(joined)
 
     def _vectors(self, names: Sequence[str]) -> list[np.ndarray | None]:
@@ -107,33 +136,9 @@ class SegmentStore:
             pipeline.hget(name, "vector")
         return [np.frombuffer(raw, dtype=np.float32) if raw else None for raw in pipeline.execute()]
 
-    def _candidates(self, keys: Keys) -> list[_Candidate]:
-        rows = scripts.run(
-            self._client, "active_segments", keys=[keys.segments], args=[keys.segment(""), keys.segment_pages("")])
-        return [
-            _Candidate(
-                name.decode(), np.frombuffer(vector, dtype=np.float32) * float(cohesion or 1),
-                set(json.loads(content)["keywords"]), count,
-            )
-            for name, content, vector, cohesion, count in rows
-        ]
-
-    def _choose(
-        self, candidates: list[_Candidate], vector: np.ndarray, keywords: tuple[str, ...], threshold: float,
-    ) -> _Candidate | None:
-        if not candidates:
-            return None
-        words = set(keywords)
-        cosines = np.stack([candidate.mean for candidate in candidates]) @ vector
-        best, best_score = None, threshold
-        for candidate, cosine in zip(candidates, cosines.tolist(), strict=True):
-            similarity = self._embedder.calibrated_similarity(cosine)
-            # Most segments share no keyword with the page and are not near enough by themselves.
-            if similarity > best_score or not words.isdisjoint(candidate.keywords):
-                score = f_score(similarity=similarity, left_keywords=candidate.keywords, right_keywords=words)
-                if score > best_score:
-                    best, best_score = candidate, score
-        return best
+    def _candidates(self, keys: Keys) -> _Candidates:
+        return _Candidates(scripts.run(
+            self._client, "active_segments", keys=[keys.segments], args=[keys.segment(""), keys.segment_pages("")]))
 
     def _move(
         self, keys: Keys, page: Page, place: PlacedPage, *, segment_id: str, vector: np.ndarray, now: float,
@@ -193,14 +198,19 @@ class SegmentStore:
         found: Any = self._client.srandmember(self._namespace.keys(scope).stale, limit)
         return tuple(sorted(name.decode() for name in found))
 
-    def newest_pages(self, scope: Scope, segment_id: str, *, limit: int) -> tuple[Page, ...]:
-        """Return the newest ``limit`` pages of a segment, oldest first."""
+    def newest_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
+        """Return the newest ``limit`` pages of each segment, oldest first, in one round trip."""
         keys = self._namespace.keys(scope)
-        rows = scripts.run(
-            self._client, "read_pages", keys=[keys.segment_pages(segment_id)],
-            args=[keys.page(""), keys.place(""), "-inf", limit, "newest"],
-        )
-        return tuple(page for values in rows if (page := parse_page(values)))
+        pipeline = self._client.pipeline(transaction=False)
+        for segment_id in segment_ids:
+            scripts.run(
+                pipeline, "read_pages", keys=[keys.segment_pages(segment_id)],
+                args=[keys.page(""), keys.place(""), "-inf", limit, "newest"],
+            )
+        return {
+            segment_id: tuple(page for values in rows if (page := parse_page(values)))
+            for segment_id, rows in zip(segment_ids, pipeline.execute(), strict=True)
+        }
 
     def undigested_pages(self, scope: Scope, segment_ids: Sequence[str], *, limit: int) -> dict[str, tuple[Page, ...]]:
         """Return, per segment, pages that no persona update has seen, oldest first, ``limit`` pages over all."""

@@ -206,6 +206,6 @@ def members(memory: MemoryOS, scope: Scope) -> dict[str, list[str]]:
     """Return the page ids of each segment as Redis lists them, archived segments included."""
     segments = memory.parts.segments
     return {
-        segment.segment_id: [page.page_id for page in segments.newest_pages(scope, segment.segment_id, limit=10_000)]
+        segment.segment_id: [page.page_id for page in segments.newest_pages(scope, [segment.segment_id], limit=10_000)[segment.segment_id]]
         for segment in (*segments.active(scope), *segments.archived(scope))
     }

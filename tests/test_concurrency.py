@@ -100,10 +100,10 @@ def test_equal_timestamps_keep_the_order_of_arrival(open_memory: OpenMemory) -> 
     tell(memory, "ann", *(exchange(text, said_at=START) for text in texts))
     assert queries(memory, "ann") == texts
     placed = [page.query for segment in memory.parts.segments.active(ANN)
-              for page in memory.parts.segments.newest_pages(ANN, segment.segment_id, limit=99)]
+              for page in memory.parts.segments.newest_pages(ANN, [segment.segment_id], limit=99)[segment.segment_id]]
     assert sorted(placed, key=texts.index) == texts[:-1]
     for segment in memory.parts.segments.active(ANN):
-        held = [page.sequence for page in memory.parts.segments.newest_pages(ANN, segment.segment_id, limit=99)]
+        held = [page.sequence for page in memory.parts.segments.newest_pages(ANN, [segment.segment_id], limit=99)[segment.segment_id]]
         assert held == sorted(held)
 
 

@@ -65,7 +65,7 @@ def digested(memory: MemoryOS) -> None:
     """Mark all pages as digested without learning anything."""
     for segment in memory.parts.segments.active(ANN):
         memory.parts.segments.cool(ANN, {segment.segment_id: [
-            page.page_id for page in memory.parts.segments.newest_pages(ANN, segment.segment_id, limit=999)]})
+            page.page_id for page in memory.parts.segments.newest_pages(ANN, [segment.segment_id], limit=999)[segment.segment_id]]})
 
 
 def recall(memory: MemoryOS, query: str, thread: str = "now", user: str = "ann") -> dict[str, Any]:
@@ -75,7 +75,7 @@ def recall(memory: MemoryOS, query: str, thread: str = "now", user: str = "ann")
 
 def first_queries(memory: MemoryOS) -> list[str]:
     return [
-        memory.parts.segments.newest_pages(ANN, segment.segment_id, limit=999)[0].query
+        memory.parts.segments.newest_pages(ANN, [segment.segment_id], limit=999)[segment.segment_id][0].query
         for segment in memory.parts.segments.active(ANN)
     ]
 

@@ -320,7 +320,7 @@ class TestSegments:
     def test_pages_of_a_segment_are_oldest_first(self, memory: MemoryOS) -> None:
         pages = settle(memory, "a one", "a two", "a three", threshold=-1.0)
         segment = memory.parts.segments.active(ANN)[0]
-        newest = memory.parts.segments.newest_pages(ANN, segment.segment_id, limit=2)
+        newest = memory.parts.segments.newest_pages(ANN, [segment.segment_id], limit=2)[segment.segment_id]
         assert [page.query for page in newest] == ["a two", "a three"]
         assert (segment.page_count, segment.interactions) == (3, 3)
         waiting = memory.parts.segments.undigested_pages(ANN, [segment.segment_id], limit=2)
