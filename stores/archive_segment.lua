@@ -19,5 +19,5 @@ end
 redis.call('HSET', KEYS[1], 'archived', 'yes', 'owner', ARGV[6])
 redis.call('ZREM', KEYS[3], id)
 redis.call('ZADD', KEYS[4], sequence, id)
-redis.call('HDEL', KEYS[5], id .. ':visits', id .. ':visited')
+redis.call('HDEL', KEYS[5], id .. ':visits', id .. ':interactions', id .. ':visited')
 return 1

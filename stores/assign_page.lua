@@ -26,7 +26,7 @@ redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'sequence'), segment_id)
 redis.call('ZADD', KEYS[4], sequence, page_id)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visits', 0)
 redis.call('HSETNX', KEYS[7], segment_id .. ':visited', ARGV[6])
-redis.call('ZADD', KEYS[8], sequence, page_id)
+redis.call('HINCRBY', KEYS[7], segment_id .. ':interactions', redis.call('ZADD', KEYS[8], sequence, page_id))
 redis.call('SADD', KEYS[10], segment_id)
 local status, meta = 'assigned', ARGV[4]
 if ARGV[3] ~= page_id and redis.call('EXISTS', KEYS[9]) == 0 then status, meta = 'restarted', '' end

@@ -176,7 +176,7 @@ class Keys:
 
     @property
     def heat(self) -> str:
-        """Hash: ``<segment>:visits|visited`` counters of active segments."""
+        """Hash: ``<segment>:visits|interactions|visited`` of active segments; the second counts :meth:`undigested`."""
         return self._key("heat", self.agent)
 
     @property

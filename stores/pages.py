@@ -128,7 +128,7 @@ class PageStore:
         status, sequence, length = scripts.run(
             self._client, "write_page",
             keys=[keys.page(page.page_id), keys.place(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence,
-                  keys.erased, keys.threads, keys.agents, keys.heads, keys.names],
+                  keys.erased, keys.threads, keys.agents, keys.heads, keys.names, keys.heat],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
                   keys.place(""), keys.window(""), keys.undigested(""), SITTING_GAP_SECONDS, len(words),

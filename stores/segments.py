@@ -19,6 +19,8 @@ from langgraph_memoryos.text import index_text
 
 _VECTOR_PAGES = 64
 _TURNS_KEPT = 256
+_COUNTERS = ("visits", "interactions", "visited")
+_COUNTER_FIELDS = tuple(name.encode() for name in _COUNTERS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,21 +162,16 @@ class SegmentStore:
         """Return the segments that exist with their counters, in the order asked."""
         keys = self._namespace.keys(scope)
         pipeline = self._client.pipeline(transaction=False)
-        if segment_ids:
-            self._counters(pipeline, keys, segment_ids)
         for segment_id in segment_ids:
+            pipeline.hmget(keys.heat, [f"{segment_id}:{name}" for name in _COUNTERS])
             pipeline.hmget(keys.segment(segment_id), ["json", "archived", "created_at", "said_at", "erasures"])
             pipeline.zcard(keys.segment_pages(segment_id))
-        counters, *rows = pipeline.execute() or [()]
+        rows = pipeline.execute()
         return tuple(
-            _parse_segment(values, count, _parse_counters(row))
-            for row, values, count in zip(counters, rows[::2], rows[1::2], strict=True)
+            _parse_segment(values, count, _counters(segment_id, heat))
+            for segment_id, heat, values, count in zip(segment_ids, rows[::3], rows[1::3], rows[2::3], strict=True)
             if values[0] is not None
         )
-
-    def _counters(self, client: Any, keys: Keys, segment_ids: Sequence[str] = ()) -> Any:
-        return scripts.run(
-            client, "segment_counters", keys=[keys.segments, keys.heat], args=[keys.undigested(""), *segment_ids])
 
     def active(self, scope: Scope) -> tuple[Segment, ...]:
         """Return all segments in mid-term search, oldest first; at most the segment capacity, two round trips."""
@@ -190,8 +187,15 @@ class SegmentStore:
 
     def counters(self, scope: Scope) -> tuple[Counters, ...]:
         """Return the counters of all active segments, oldest first, in one round trip."""
-        rows = self._counters(self._client, self._namespace.keys(scope))
-        return tuple(Counters(**_parse_counters(row)) for row in rows)
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=True)
+        pipeline.zrange(keys.segments, 0, -1)
+        pipeline.hgetall(keys.heat)
+        names, heat = pipeline.execute()
+        return tuple(
+            Counters(**_counters(name.decode(), [heat.get(name + b":" + field) for field in _COUNTER_FIELDS]))
+            for name in names
+        )
 
     def stale(self, scope: Scope, *, limit: int) -> tuple[str, ...]:
         """Return up to ``limit`` ids of segments that pages joined since their summary was made."""
@@ -306,7 +310,10 @@ class SegmentStore:
         pipeline = self._client.pipeline(transaction=True)
         for segment_id, page_ids in digested.items():
             if page_ids:
-                pipeline.zrem(keys.undigested(segment_id), *page_ids)
+                scripts.run(
+                    pipeline, "cool_segment", keys=[keys.undigested(segment_id), keys.heat],
+                    args=[segment_id, *page_ids],
+                )
         pipeline.execute()
 
 
@@ -333,11 +340,11 @@ def mean_vector(vectors: Sequence[np.ndarray]) -> tuple[np.ndarray, float]:
     return np.asarray(mean / max(cohesion, 1e-9), dtype=np.float32), cohesion
 
 
-def _parse_counters(row: Sequence[Any]) -> dict[str, Any]:
-    segment_id, visits, visited, undigested = row
+def _counters(segment_id: str, heat: Sequence[bytes | None]) -> dict[str, Any]:
+    visits, interactions, visited = heat
     return {
-        "segment_id": segment_id.decode(), "visits": int(visits), "interactions": undigested,
-        "last_visit_at": float(visited),
+        "segment_id": segment_id, "visits": int(visits or 0), "interactions": int(interactions or 0),
+        "last_visit_at": float(visited or 0),
     }
 
 

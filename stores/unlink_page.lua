@@ -40,7 +40,10 @@ for _, of in ipairs({previous or '', following or ''}) do
 end
 if not segment or segment == '' then return '' end
 redis.call('ZREM', ARGV[6] .. segment, id)
-redis.call('ZREM', ARGV[7] .. segment, id)
+local waiting = redis.call('ZREM', ARGV[7] .. segment, id)
+if redis.call('HEXISTS', KEYS[8], segment .. ':visits') == 1 then
+  redis.call('HINCRBY', KEYS[8], segment .. ':interactions', -waiting)
+end
 if redis.call('ZCARD', ARGV[6] .. segment) > 0 then
   local blank = string.sub(ARGV[9], 1, -2) .. ', "segment_id": "' .. segment .. '"}'
   local erasures = tonumber(redis.call('HGET', ARGV[5] .. segment, 'erasures') or '0') + 1
@@ -51,6 +54,6 @@ end
 redis.call('UNLINK', ARGV[5] .. segment, ARGV[6] .. segment, ARGV[7] .. segment)
 redis.call('ZREM', KEYS[6], segment)
 redis.call('ZREM', KEYS[7], segment)
-redis.call('HDEL', KEYS[8], segment .. ':visits', segment .. ':visited')
+redis.call('HDEL', KEYS[8], segment .. ':visits', segment .. ':interactions', segment .. ':visited')
 redis.call('SREM', KEYS[9], segment)
 return ''

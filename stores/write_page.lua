@@ -2,7 +2,7 @@
 -- still the first one, and a page that is in a segment waits to be digested again.
 -- The searched document is written once and its place in memory is kept beside it: any change of a searched document,
 -- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
--- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names
+-- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names, heat
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
 --       page key prefix, place key prefix, window key prefix, undigested key prefix, sitting gap in seconds,
 --       number of content words, speakers' names as a JSON list, then field/value pairs
@@ -49,7 +49,10 @@ if known[1] then
     count_names(ARGV[15], 1)
     redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, 'names', ARGV[15], unpack(fields))
     local place = redis.call('HMGET', KEYS[2], 'tier', 'segment')
-    if place[1] == 'mid' then redis.call('ZADD', ARGV[12] .. place[2], known[2], id) end
+    if place[1] == 'mid' then
+      local waiting = redis.call('ZADD', ARGV[12] .. place[2], known[2], id)
+      redis.call('HINCRBY', KEYS[11], place[2] .. ':interactions', waiting)
+    end
     if place[1] ~= 'archived' then
       for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
     end

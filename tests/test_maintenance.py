@@ -134,7 +134,7 @@ class TestHeat:
         clock.now = START - DAY
         assert memory.inspect("ann")["mid_term"][0]["heat"] == 2.0
         assert memory.connection.client.hgetall(memory._namespace.keys(ANN).heat) == before
-        assert {name.split(b":")[1] for name in before} == {b"visits", b"visited"}
+        assert {name.split(b":")[1] for name in before} == {b"visits", b"interactions", b"visited"}
         assert segment.encode() in next(iter(before))
 
     def test_old_heat_alone_makes_a_segment_the_victim(self, open_memory: OpenMemory, clock: Clock) -> None:
