@@ -258,8 +258,8 @@ class ChatState(ChatInput, total=False):
     reply_usage: Annotated[Usage, Field(description="Model calls and tokens of the reply.")]
 
 
-class MemoryState(TypedDict, total=False):
-    """State for your own graph: the conversation, and the two keys that ``recall`` and ``remember`` fill."""
+class MemoryState(Identified, total=False):
+    """State for your own graph: the conversation, who is talking, and what ``recall`` and ``remember`` fill in."""
 
     messages: Messages
     memory: Memory

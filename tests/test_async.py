@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, StateGraph
 
 from langgraph_memoryos.analysts import DeterministicAnalyst
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.settings import MemorySettings
+from langgraph_memoryos.state import MemoryState
 from tests.memory_support import (
     Clock,
     HashEmbeddings,
@@ -152,3 +154,15 @@ def test_a_blank_message_with_a_blank_reply_is_no_page(open_memory: OpenMemory) 
     memory = open_memory(model=PlayedModel(reply=" "))
     assert memory.chat.invoke(asked("  "), run_of("ann"))["messages"][-1].text == " "
     assert queries(memory, "ann") == []
+
+
+def test_who_is_talking_may_come_by_the_state_of_a_graph(open_memory: OpenMemory) -> None:
+    memory = open_memory()
+    builder = StateGraph(MemoryState)
+    builder.add_node("recall", memory.recall)
+    builder.add_node("agent", lambda _: {"messages": [("assistant", "Noted.")]})
+    builder.add_node("remember", memory.remember)
+    builder.add_edge(START, "recall").add_edge("recall", "agent").add_edge("agent", "remember")
+    state = builder.compile().invoke({"messages": [("user", "I love tea.")], "user_id": "ann"})
+    assert state["remembered"]["status"] == "new"
+    assert queries(memory, "ann") == ["I love tea."]

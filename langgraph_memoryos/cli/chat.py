@@ -15,6 +15,7 @@ from langgraph_memoryos.cli.streaming import Graph, Step, Token, remembered_line
 from langgraph_memoryos.cli.virtual_talk import VirtualTalk
 from langgraph_memoryos.dialogue import readable
 from langgraph_memoryos.errors import MemoryOSError
+from langgraph_memoryos.local_models import has_capable_model
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.virtual_settings import Mode, VirtualContextSettings
@@ -52,6 +53,11 @@ def chat(
         else:
             settings = VirtualContextSettings.from_env(mode=mode)
             talk = VirtualTalk(memory, settings=settings, user=user, thread=thread, steps=steps)
+        if not has_capable_model():
+            errors.print(
+                "The small bundled model answers: it shows that all runs, its words are of no use. "
+                "Set OPENAI_API_KEY for another.", style="dim", soft_wrap=True,
+            )
         if sys.stdin.isatty():
             console.print(
                 f"Memory of {printable(user)}, thread {printable(thread)}; Ctrl-D ends.", style="dim"
