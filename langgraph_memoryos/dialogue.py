@@ -5,7 +5,7 @@ the user said, in one or several messages, and everything the agent said before 
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Literal
@@ -159,15 +159,23 @@ def exchanges_from_messages(
 
     Args:
         messages: The messages of one thread, in order. One without an id gets a hash of its text and position
-            (give the list from its beginning: a slice would give such a message another id).
+            (give the list from its beginning: a slice would give such a message another id), one of the user also of
+            what the agent answers, so that two conversations that begin with the same word stay two.
         thread_id: The thread.
         said_at: Dialogue time in seconds since the epoch (UTC); messages carry none, so all exchanges get it.
     """
-    turns = (_turn(position, message) for position, message in enumerate(messages))
+    turns = (_turn(position, message, _answers(messages, position)) for position, message in enumerate(messages))
     return group_turns((turn for turn in turns if turn), thread_id=thread_id, said_at=said_at)
 
 
-def _turn(position: int, message: BaseMessage) -> Turn | None:
+def _answers(messages: Sequence[BaseMessage], position: int) -> Iterator[str]:
+    """Yield what is said between the user's message at ``position`` and the next one."""
+    if _role(messages[position]) == "user":
+        following = (messages[number] for number in range(position + 1, len(messages)))
+        yield from map(message_text, takewhile(lambda later: _role(later) != "user", following))
+
+
+def _turn(position: int, message: BaseMessage, answers: Iterator[str]) -> Turn | None:
     """Return the message as a turn, or nothing if it is no part of the dialogue."""
     role = _role(message)
     if role == "instruction":
@@ -176,7 +184,7 @@ def _turn(position: int, message: BaseMessage) -> Turn | None:
     return Turn(
         speaker="user" if role == "user" else "agent",
         text="" if role == "tool" else text,
-        turn_id=readable(message.id) if message.id else position_id(position, role, text),
+        turn_id=readable(message.id) if message.id else position_id(position, role, text, *answers),
         name="" if role == "tool" else readable(message.name or ""),
     )
 

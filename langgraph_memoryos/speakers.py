@@ -9,7 +9,6 @@ from langgraph_memoryos.text import content_tokens
 
 _MAX_NAMES = 64
 _GLUED = re.compile(f"[{scripts.UNSPACED}{scripts.WIDE}]")
-_IDENTIFIER = re.compile(r"[^A-Z]*[a-z][^A-Z]*|.*[_\d].*", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class SpeakerNames:
 
     @cached_property
     def _words(self) -> list[str]:
-        names = sorted(name.strip() for name in self.names if name.strip() and not _IDENTIFIER.fullmatch(name.strip()))
+        names = sorted(name.strip() for name in self.names if name.strip() and not _is_identifier(name))
         words = {word for name in names[:_MAX_NAMES] for word in (name, *re.findall(r"[^\W_]{2,}", name))}
         return sorted(words, key=lambda word: (-len(word), word))
 
@@ -52,6 +51,11 @@ class SpeakerNames:
     @cached_property
     def _small_pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(_as_pattern(word.lower()) for word in self._words))
+
+
+def _is_identifier(name: str) -> bool:
+    cased = name.lower() != name.upper()
+    return (cased and name == name.lower()) or re.search(r"[_\d]", name) is not None
 
 
 def _as_pattern(word: str) -> str:

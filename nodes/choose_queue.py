@@ -1,6 +1,7 @@
 """Step ``choose_queue``: which short-term queue a consolidation empties next."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
@@ -56,7 +57,7 @@ class ChooseQueue:
         begun = state.get("remembered") if "lengths" in state else None
         tried = state.get("lengths") or {}
         lengths = self.store.threads(scope)
-        named = state.get("thread_ids")
+        named = _names(state.get("thread_ids"))
         chosen = next(
             (name for name, length in lengths.items()
              if (named is None or name in named) and limit < length < tried.get(name, length + 1)), "",
@@ -68,3 +69,10 @@ class ChooseQueue:
             eviction_rounds=0,
             remembered=begun or Remembered(usage=NO_USAGE),
         )
+
+
+def _names(thread_ids: Any) -> set[str] | None:
+    """Return the named threads; a single one may stand by itself, and a number means its digits."""
+    if thread_ids is None:
+        return None
+    return {str(name) for name in ([thread_ids] if isinstance(thread_ids, str | int) else thread_ids)}

@@ -12,7 +12,7 @@ from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.facts import FactStore
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.messages import MessageStore
-from langgraph_memoryos.stores.pages import PageStore
+from langgraph_memoryos.stores.pages import PageStore, untold_segment
 
 _BATCH = 500
 COLLECTIONS: tuple[Collection, ...] = ("user_knowledge", "agent_traits", "archival")
@@ -117,7 +117,7 @@ class Eraser:
     def _unlink_pages(self, scope: Scope, pages: Sequence[Page]) -> Iterable[str]:
         """Destroy pages, each with its traces in one script; return the segments that pages are left in."""
         keys = self._namespace.keys(scope)
-        blank = json.dumps(scope.to_json() | {"title": "", "summary": "", "keywords": []})
+        blank = untold_segment(scope)
         for batch in _batches(pages):
             pipeline = self._client.pipeline(transaction=False)
             for page in batch:

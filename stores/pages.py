@@ -43,6 +43,11 @@ def dialogue_text(page: Exchange) -> str:
     return "\n".join(f"{name}: {text}" for name, text in sides if text)
 
 
+def untold_segment(scope: Scope) -> str:
+    """Return the JSON of a segment that nothing is told of; a script adds its id."""
+    return json.dumps(scope.to_json() | {"title": "", "summary": "", "keywords": []})
+
+
 def parse_page(row: Sequence[bytes | None]) -> Page | None:
     """Build a page from a row of ``read_pages.lua`` or ``get_pages.lua``; ``None`` if the page is gone."""
     if row[0] is None or row[2] is None:
@@ -128,11 +133,13 @@ class PageStore:
         status, sequence, length = scripts.run(
             self._client, "write_page",
             keys=[keys.page(page.page_id), keys.place(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence,
-                  keys.erased, keys.threads, keys.agents, keys.heads, keys.names, keys.heat],
+                  keys.erased, keys.threads, keys.agents, keys.heads, keys.names, keys.heat,
+                  keys.stale],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
                   keys.place(""), keys.window(""), keys.undigested(""), SITTING_GAP_SECONDS, len(words),
-                  json.dumps([name for name in (page.user_name, page.agent_name) if name.strip()]), *fields],
+                  json.dumps([name for name in (page.user_name, page.agent_name) if name.strip()]), keys.chain(""),
+                  keys.segment(""), untold_segment(scope), *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)

@@ -198,6 +198,7 @@ class RecallStore:
         found |= dict(zip(labels, pipeline.execute(), strict=True))
         queue = [page for values in found["queue"] if (page := parse_page(values))]
         found["queue"] = newest_that_fit(queue, self._settings.max_short_term_tokens)
+        found["unshown"] = [page.page_id for page in queue[: len(queue) - len(found["queue"])]]
         return found
 
     def _searches(self, keys: Keys, words: Sequence[str], vector: np.ndarray) -> dict[str, tuple[Any, ...]]:
@@ -267,9 +268,9 @@ class RecallStore:
         ) if chosen else []
         ranked = [
             Ranked(page_id=page_id.decode(), relevance=similarity, parts={
-                "semantic": similarity, "segment": chosen[segment_id.decode()],
+                "semantic": similarity, "segment": chosen.get(segment_id.decode(), 0.0),
             })
-            for page_id, segment_id, vector in scored
+            for page_id, segment_id, vector in (*scored, *self._unshown(keys, replies["unshown"]))
             for similarity in [float(np.frombuffer(vector, dtype=np.float32) @ replies["vector"])]
         ]
         best = heapq.nsmallest(self._settings.top_pages, ranked, key=lambda item: (-item.relevance, item.page_id))
@@ -277,6 +278,14 @@ class RecallStore:
             return MidTermRecall()
         rows = get_pages_command(self._client, keys, [item.page_id for item in best])
         return _loaded(rows, request.scope).chosen(best)
+
+    def _unshown(self, keys: Keys, page_ids: Sequence[str]) -> list[tuple[bytes, bytes, bytes]]:
+        """Return pages of the asking queue that the prompt has no room for, as rows without a segment."""
+        pipeline = self._client.pipeline(transaction=False)
+        for page_id in page_ids:
+            pipeline.hget(keys.page(page_id), "vector")
+        vectors = pipeline.execute() if page_ids else []
+        return [(name.encode(), b"", vector) for name, vector in zip(page_ids, vectors, strict=True) if vector]
 
     def _best_segments(self, query: str, hits: Sequence[search.Hit]) -> dict[str, float]:
         words = keywords(query, _QUERY_KEYWORDS)

@@ -1,11 +1,13 @@
 -- Append a page once. The same page again changes nothing; with other text it takes the newer one in place: its time is
--- still the first one, and a page that is in a segment waits to be digested again.
+-- still the first one, a page in a segment waits to be digested again, and what the segment and the chain tell of it is
+-- made anew; an archived page stays out of the search.
 -- The searched document is written once and its place in memory is kept beside it: any change of a searched document,
 -- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
--- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names, heat
+-- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names, heat, stale
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
 --       page key prefix, place key prefix, window key prefix, undigested key prefix, sitting gap in seconds,
---       number of content words, speakers' names as a JSON list, then field/value pairs
+--       number of content words, speakers' names as a JSON list, key prefixes of chain and segment,
+--       JSON of a segment without texts and id, then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
 -- Returns {status, sequence, queue length}; status is new, same, changed, erased, or unread: the caller has to look again.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
@@ -40,19 +42,30 @@ local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'sa
 if ARGV[#ARGV] == '' and known[1] ~= ARGV[2] then return {'unread', 0, 0} end
 if known[1] and known[4] ~= ARGV[8] and tonumber(known[4]) ~= tonumber(ARGV[8]) then return {'unread', 0, 0} end
 local fields = {}
-for i = 16, #ARGV do fields[#fields + 1] = ARGV[i] end
+for i = 19, #ARGV do fields[#fields + 1] = ARGV[i] end
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then
     local light = string.gsub(redis.call('HGET', KEYS[1], 'light'), '%d+$', ARGV[14])
     count_names(known[5] or '[]', -1)
     count_names(ARGV[15], 1)
+    local owner = redis.call('HGET', KEYS[1], 'owner')
+    for i = 1, #fields, 2 do
+      if fields[i] == 'owner' then fields[i + 1] = owner end
+    end
     redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'light', light, 'names', ARGV[15], unpack(fields))
-    local place = redis.call('HMGET', KEYS[2], 'tier', 'segment')
+    local place = redis.call('HMGET', KEYS[2], 'tier', 'segment', 'chain')
     if place[1] == 'mid' then
       local waiting = redis.call('ZADD', ARGV[12] .. place[2], known[2], id)
       redis.call('HINCRBY', KEYS[11], place[2] .. ':interactions', waiting)
+      redis.call('HSET', KEYS[2], 'keywords', '[]')
+      local segment = ARGV[17] .. place[2]
+      local blank = string.sub(ARGV[18], 1, -2) .. ', "segment_id": "' .. place[2] .. '"}'
+      redis.call('HSET', segment, 'json', blank, 'text', '')
+      redis.call('HINCRBY', segment, 'erasures', 1)
+      redis.call('SADD', KEYS[12], place[2])
     end
+    if place[3] and place[3] ~= '' then redis.call('UNLINK', ARGV[16] .. place[3]) end
     if place[1] ~= 'archived' then
       for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
     end

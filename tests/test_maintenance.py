@@ -17,7 +17,7 @@ from langgraph_memoryos.analysts import DeterministicAnalyst
 from langgraph_memoryos.errors import EmbedderMismatchError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.nodes.record_visits import RecordVisits
-from langgraph_memoryos.records import Fact, SegmentSummary, Trait
+from langgraph_memoryos.records import Exchange, Fact, SegmentSummary, Trait
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.segments import PlacedPage
@@ -55,7 +55,7 @@ def numbers(**changes: Any) -> MemorySettings:
     return MemorySettings(**{**ONE_BY_ONE, **changes})
 
 
-def settle(memory: MemoryOS, *said: str) -> list[str]:
+def settle(memory: MemoryOS, *said: str | Exchange) -> list[str]:
     """Let Ann say something and a last thing more, so that all of it has left the queue; returns the segments' ids."""
     tell(memory, "ann", *said, exchange("last thing", source=f"last {said}"))
     return [segment.segment_id for segment in memory.parts.segments.active(ANN)]
@@ -671,6 +671,29 @@ class TestCost:
         shown = {page["page_id"] for page in found["short_term"]}
         assert shown.isdisjoint(page["page_id"] for page in found["mid_term"])
 
+    def test_the_papers_search_finds_what_the_prompt_has_no_room_for(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=MemorySettings.paper(max_short_term_tokens=300))
+        tell(memory, "ann", "My locker code is 4711.", *(f"Turn {n}: " + "tea word " * 60 for n in range(5)))
+        assert "4711" in recall(memory, "What is my locker code?", thread="talk")["text"]
+
+    def test_an_edited_page_is_told_anew(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=numbers(**NEVER_HOT))
+        settle(memory, exchange("My pin is xyzzyplugh.", source="pin"))
+        assert "xyzzyplugh" in str(memory.inspect("ann")["mid_term"])
+        (report,) = tell(memory, "ann", exchange("My cat is grey.", source="pin"))
+        assert report["status"] == "changed"
+        tell(memory, "ann", "one thing more")
+        assert "xyzzyplugh" not in str(memory.inspect("ann")["mid_term"]) + recall(memory, "pin cat")["text"]
+        assert "grey" in str(memory.inspect("ann")["mid_term"])
+
+    def test_an_edited_archived_page_stays_out_of_the_search(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=numbers(**APART, **NEVER_HOT, segment_capacity=1))
+        tell(memory, "ann", exchange("the tea", source="tea"), "the boats", "the chess", "the rain")
+        assert exported(memory, "ann")[0]["tier"] == "archived"
+        tell(memory, "ann", exchange("the tea is green", source="tea"))
+        assert "the tea is green" in queries(memory, "ann")
+        assert "the tea is green" not in [page.page.query for page in memory.search("tea green", user_id="ann")]
+
     def test_memory_stays_inside_its_budget(self, open_memory: OpenMemory) -> None:
         memory = open_memory(settings=numbers(max_memory_tokens=200, max_short_term_tokens=150))
         memory.set_profile("ann", {"name": "x" * 5000})
@@ -719,6 +742,18 @@ class TestRunsOnOneThread:
         report = memory.consolidate.invoke({"user_id": "ann", "drain": True})["remembered"]
         assert report["failure"]
         assert memory.parts.pages.threads(ANN) == {"a": 2, "b": 0, "c": 2, "d": 0}
+
+    @pytest.mark.parametrize(("named", "left"), [
+        (["12"], {"1": 1, "12": 0}), ("12", {"1": 1, "12": 0}), ([12], {"1": 1, "12": 0}), (None, {"1": 0, "12": 0}),
+    ])
+    def test_named_threads_are_those_and_no_others(
+        self, open_memory: OpenMemory, named: Any, left: dict[str, int],
+    ) -> None:
+        memory = open_memory(settings=numbers(maintenance="deferred"))
+        for thread in ("1", "12"):
+            tell(memory, "ann", f"tea {thread}", thread=thread)
+        memory.consolidate.invoke({"user_id": "ann", "drain": True, "thread_ids": named})
+        assert memory.parts.pages.threads(ANN) == left
 
     def test_a_consolidation_gives_up_after_three_failures(self, open_memory: OpenMemory) -> None:
         model = PlayedModel(judge=lambda *_: TimeoutError("down"))

@@ -95,6 +95,15 @@ def test_content_blocks_become_text(memory: MemoryOS) -> None:
     assert said(memory) == [("What is this?\n[image]\nAnd this?", "A cat.")]
 
 
+def test_conversations_without_ids_that_begin_alike_are_not_one(memory: MemoryOS) -> None:
+    for name in "AB":
+        turn = [HumanMessage("yes"), AIMessage(f"Deleted file {name}.")]
+        remember(memory, *turn)
+        remember(memory, *turn, HumanMessage("thanks"), AIMessage("Bye."))
+    said = [(page["query"], page["reply"]) for page in exported(memory, "ann")]
+    assert said.count(("yes", "Deleted file A.")) == said.count(("yes", "Deleted file B.")) == 1
+
+
 def test_parallel_tool_calls_belong_to_one_page(memory: MemoryOS) -> None:
     calls = [{"name": "look", "args": {"at": n}, "id": f"c{n}"} for n in range(2)]
     turn = [

@@ -14,6 +14,7 @@ from langgraph_memoryos.speakers import SpeakerNames
     (["Al"], "Is Al allergic to almonds?", "Is   allergic to almonds?"),
     (["Will Art"], "Which art will Will like?", "Which art will   like?"),
     (["travel_agent", "assistant", "bot7"], "Which travel assistant did I use?", "Which travel assistant did I use?"),
+    (["Élodie", "Øyvind"], "What did Élodie cook for Øyvind?", "What did   cook for  ?"),
     (["May"], "What did I do in May?", "What did I do in May?"),
     (["Mara"], "Who is Mara?", "Who is Mara?"),
     (["小明"], "小明上周去哪里了？", " 上周去哪里了？"),
