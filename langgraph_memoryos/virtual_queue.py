@@ -131,16 +131,16 @@ def shrunk(
     """
     kept = list(messages)
     costs = [message_tokens(message, count) for message in kept]
-    while sum(costs) > max_tokens:
-        longest = max(range(len(kept)), key=lambda at: costs[at])
-        goal = max(costs[longest] // 2, costs[longest] - (sum(costs) - max_tokens))
-        shorter = truncated(kept[longest], goal, count)
-        cost = message_tokens(shorter, count)
-        if cost >= costs[longest]:
+    while (excess := sum(costs) - max_tokens) > 0:
+        for longest in sorted(range(len(kept)), key=lambda at: -costs[at]):
+            shorter = truncated(kept[longest], max(costs[longest] // 2, costs[longest] - excess), count)
+            if (cost := message_tokens(shorter, count)) < costs[longest]:
+                kept[longest], costs[longest] = shorter, cost
+                break
+        else:
             raise ContextWindowError(
                 "The context window is too small: system instructions, working context and the newest "
                 "messages fill it "
                 "and nothing is left to evict. Raise context_window_tokens, or offer fewer functions.",
             )
-        kept[longest], costs[longest] = shorter, cost
     return kept
