@@ -3,14 +3,13 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any, Literal, TypeVar
 
 from redis import Redis
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.dialogue import readable
-from langgraph_memoryos.records import Chain, Exchange, Page, Scope
+from langgraph_memoryos.records import Chain, Exchange, JoinedExchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
@@ -73,13 +72,13 @@ def _after_lost_reply(stored: Mapping[str, Any], exchange: Exchange) -> Exchange
     A run that is broken off once the reply was sent leaves the user's message alone in the checkpoint, so the next turn
     begins with two user messages; the first of them is answered in memory, and that page has to stay.
     """
-    pairs = zip(stored["source_ids"], exchange.source_ids, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    lost, rest = stored["source_ids"][shared:], exchange.source_ids[shared:]
-    told = f"{stored['query']}\n"
-    if not (stored["query"] and stored["reply"] and rest) or set(lost) & set(rest) or not exchange.query.startswith(told):
+    if not (stored["query"] and stored["reply"] and isinstance(exchange, JoinedExchange)):
         return None
-    return replace(exchange, query=exchange.query.removeprefix(told), source_ids=rest)
+    for number, (place, start) in enumerate(exchange.later):
+        told = exchange.query[: max(start - 1, 0)]
+        if told == stored["query"] and set(stored["source_ids"]).isdisjoint(exchange.source_ids[place:]):
+            return exchange.since(number)
+    return None
 
 
 class PageStore:
@@ -111,7 +110,7 @@ class PageStore:
         content_digest = ids.digest(page.query, page.reply)
         known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json", "said_at"])
         if known[1]:
-            if later := _after_lost_reply(json.loads(known[1]), page):
+            if later := _after_lost_reply(json.loads(known[1]), exchange):
                 return self.write(scope, later, revive=revive)
             page = replace(page, said_at=float(known[2]))
         content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})

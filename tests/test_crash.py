@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.analysts import DeterministicAnalyst
@@ -257,6 +258,18 @@ class TestWalkingAway:
         assert prompt == [FIRST, "First reply.", SECOND]
         third = memory.recall.invoke({**asked("x"), **run_of("ann")["configurable"]})["memory"]
         assert [page["query"] for page in third["short_term"]] == [FIRST, SECOND]
+
+    def test_a_corrected_message_is_no_later_message(self, open_memory: OpenMemory) -> None:
+        """A line that is added to the user's own message, under its id, changes the page; it does not begin another."""
+        memory = open_memory()
+        talks = (
+            [HumanMessage("Plan a trip", id="m1"), AIMessage("Where to?", id="r1")],
+            [HumanMessage("Plan a trip\nto Rome please", id="m1"), AIMessage("Rome it is.", id="r2")],
+        )
+        reports = [memory.remember.invoke({"messages": talk}, run_of("ann"))["remembered"] for talk in talks]
+        assert [report["status"] for report in reports] == ["new", "changed"]
+        said = [(page["query"], page["reply"]) for page in exported(memory, "ann")]
+        assert said == [("Plan a trip\nto Rome please", "Rome it is.")]
 
 
 class TestFailingMaintenance:
