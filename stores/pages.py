@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from redis import Redis
@@ -81,6 +82,18 @@ def _after_lost_reply(stored: Mapping[str, Any], exchange: Exchange) -> Exchange
     return None
 
 
+def _page_id(scope: Scope, exchange: Exchange, source_id: str) -> str:
+    return ids.page_id(
+        user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id, source_id=source_id,
+    )
+
+
+def _page_ids(scope: Scope, exchange: Exchange) -> list[str]:
+    """Return the ids of the pages that begin with each of the user's messages; the first is that of the exchange."""
+    later = exchange.later if isinstance(exchange, JoinedExchange) else ()
+    return [_page_id(scope, exchange, exchange.source_ids[place]) for place in (0, *(place for place, _ in later))]
+
+
 class PageStore:
     """Recall storage and the short-term queues.
 
@@ -100,7 +113,7 @@ class PageStore:
         replay, time travel) leaves one page; if its text differs the newer text replaces the older, which keeps its time,
         and waits for a persona update again if it is in a segment. An erased page does not come back, unless ``revive``
         says that this is a deliberate import. A page that is answered already is not overwritten by a later user message
-        that follows its own in the conversation: that one becomes a page.
+        that follows its own in the conversation: that one becomes a page. So does what follows an erased message.
 
         Raises:
             ValueError: if the exchange has no source id.
@@ -135,6 +148,10 @@ class PageStore:
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
+        if status == b"erased" and isinstance(exchange, JoinedExchange) and exchange.later:
+            later = exchange.since(0)
+            if later.query.strip():
+                return self.write(scope, later)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 
@@ -148,23 +165,44 @@ class PageStore:
         return store(self._client, namespace=self._namespace, embedder=self._embedder)
 
     def seen(self, scope: Scope, exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
-        """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip."""
+        """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip.
+
+        One of several user messages that begins with erased ones is seen if what follows them is.
+        """
         keys = self._namespace.keys(scope)
+        begins = [_page_ids(scope, exchange) for exchange in exchanges]
         pipeline = self._client.pipeline(transaction=False)
-        for exchange in exchanges:
-            page_id = self._page(scope, exchange).page_id
+        for page_id in chain.from_iterable(begins):
             pipeline.exists(keys.page(page_id))
             pipeline.sismember(keys.erased, page_id)
-        replies = pipeline.execute()
-        return tuple(bool(known or erased) for known, erased in zip(replies[::2], replies[1::2], strict=True))
+        replies = iter(pipeline.execute())
+        flags = [[(bool(next(replies)), bool(next(replies))) for _ in page_ids] for page_ids in begins]
+        # The first of an exchange's messages that was not erased tells.
+        return tuple(next((known for known, erased in some if known or not erased), True) for some in flags)
+
+    def erased_ids(self, pages: Sequence[Page]) -> set[str]:
+        """Return the ids to remember of pages of a user that are erased, so that nothing said in them comes back.
+
+        Besides their own these are the ids of pages that would begin with another of their messages: a replayed turn may
+        begin with a message that was erased before. Pages that there are keep theirs.
+        """
+        if not pages:
+            return set()
+        owners = {page.page_id: Scope(user_id=page.user_id, agent_id=page.agent_id) for page in pages}
+        keys = self._namespace.keys(owners[pages[0].page_id])
+        others = [
+            _page_id(owners[page.page_id], page, source_id) for page in pages for source_id in page.source_ids[1:]
+        ]
+        pipeline = self._client.pipeline(transaction=False)
+        for page_id in others:
+            pipeline.exists(keys.page(page_id))
+        there = pipeline.execute()
+        return {*owners, *(page_id for page_id, known in zip(others, there, strict=True) if not known)}
 
     def _page(self, scope: Scope, exchange: Exchange) -> Page:
         if not exchange.source_ids:
             raise ValueError("an exchange needs at least one source id")
-        page_id = ids.page_id(
-            user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id,
-            source_id=exchange.source_ids[0],
-        )
+        page_id = _page_id(scope, exchange, exchange.source_ids[0])
         # Ids stay as they are, since hashes of them name the page; what was said must be fit for Redis and models.
         said = {name: readable(getattr(exchange, name)) for name in ("query", "reply", "user_name", "agent_name")}
         return Page.from_json(exchange.to_json() | said | scope.to_json() | {"page_id": page_id})

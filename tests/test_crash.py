@@ -271,6 +271,41 @@ class TestWalkingAway:
         said = [(page["query"], page["reply"]) for page in exported(memory, "ann")]
         assert said == [("Plan a trip\nto Rome please", "Rome it is.")]
 
+    @pytest.mark.parametrize("until", ["token", "update"])
+    def test_what_follows_a_forgotten_message_is_kept(self, open_memory: OpenMemory, until: str) -> None:
+        """The broken run left the user's message alone in the checkpoint, and its page was erased since."""
+        memory = open_memory(model=PlayedModel())
+        graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
+        stream = graph.stream(asked(FIRST, FIRST), run_of("ann"), stream_mode=["messages", "updates"])
+        assert any(self.is_end(event, until) for event in stream)
+        stream.close()
+        memory.forget("ann", page_id=exported(memory, "ann")[0]["page_id"])
+        assert graph.invoke(asked(SECOND, SECOND), run_of("ann"))["remembered"]["status"] == "same"  # written with the reply
+        assert queries(memory, "ann") == [SECOND]
+        graph.invoke(asked(THIRD, THIRD), run_of("ann"))
+        assert queries(memory, "ann") == [SECOND, THIRD]
+
+    def test_what_follows_a_forgotten_message_is_caught_up(self, memory: MemoryOS) -> None:
+        talk = [HumanMessage(FIRST, id="1"), HumanMessage(SECOND, id="2"), AIMessage("Yes.", id="3"),
+                HumanMessage(THIRD, id="4"), AIMessage("Well.", id="5")]
+        memory.remember.invoke({"messages": talk[:1]}, run_of("ann"))
+        memory.forget("ann", page_id=exported(memory, "ann")[0]["page_id"])
+        for _ in range(2):
+            memory.remember.invoke({"messages": talk}, run_of("ann"))
+            assert queries(memory, "ann") == [SECOND, THIRD]
+
+    @pytest.mark.parametrize("how", ["page", "thread", "user"])
+    def test_no_message_of_a_forgotten_page_comes_back(self, memory: MemoryOS, how: str) -> None:
+        talk = [HumanMessage(FIRST, id="1"), HumanMessage(SECOND, id="2"), AIMessage("Yes.", id="3"),
+                HumanMessage(THIRD, id="4"), AIMessage("Well.", id="5")]
+        memory.remember.invoke({"messages": talk[:3]}, run_of("ann"))
+        which = {"page": {"page_id": exported(memory, "ann")[0]["page_id"]}, "thread": {"thread_id": "talk"}, "user": {}}
+        memory.forget("ann", **which[how])
+        for said in (talk[:3], talk[:2], talk[1:3]):
+            assert memory.remember.invoke({"messages": said}, run_of("ann"))["remembered"]["status"] == "erased"
+        memory.remember.invoke({"messages": talk}, run_of("ann"))
+        assert queries(memory, "ann") == [THIRD]
+
 
 class TestFailingMaintenance:
     @pytest.mark.parametrize("store_method", ["segments.assign", "segments.refresh", "segments.cool", "facts.add"])
