@@ -19,7 +19,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
-from langgraph_memoryos.records import Exchange
+from langgraph_memoryos.records import Exchange, JoinedExchange
 
 Role = Literal["user", "agent", "tool", "instruction"]
 """Who a message is from; only ``user`` and ``agent`` messages are dialogue."""
@@ -138,7 +138,7 @@ def _exchange(run: list[Turn], thread_id: str, said_at: float) -> Exchange:
     def named(speaker: str) -> str:
         return next((turn.name for turn in run if turn.speaker == speaker and turn.name), "")
 
-    return Exchange(
+    exchange = Exchange(
         query=joined("user"),
         reply=joined("agent"),
         said_at=next((turn.said_at for turn in run if turn.said_at is not None), said_at),
@@ -147,6 +147,19 @@ def _exchange(run: list[Turn], thread_id: str, said_at: float) -> Exchange:
         user_name=named("user"),
         agent_name=named("agent"),
     )
+    later = _later_messages(run)
+    return JoinedExchange(**vars(exchange), later=later) if later else exchange
+
+
+def _later_messages(run: list[Turn]) -> tuple[tuple[int, int], ...]:
+    """Return, per user turn but the first, its place in the run and where its text begins in the joined query."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for place, turn in enumerate(run):
+        if turn.speaker == "user":
+            found.append((place, start))
+            start += len(turn.text) + 1 if turn.text else 0
+    return tuple(found[1:])
 
 
 def exchanges_from_messages(

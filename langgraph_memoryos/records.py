@@ -5,7 +5,7 @@ stream and in an export. Times are seconds since the epoch (UTC, float); identif
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 Tier = Literal["short", "mid", "archived"]
@@ -72,6 +72,25 @@ class Exchange(Record):
     source_ids: tuple[str, ...]
     user_name: str = ""
     agent_name: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinedExchange(Exchange):
+    """An exchange in which the user said several messages before the agent said anything.
+
+    Attributes:
+        later: Of each message of the user but the first: its place in ``source_ids``, and where it begins in ``query``.
+    """
+
+    later: tuple[tuple[int, int], ...] = ()
+
+    def since(self, number: int) -> Self:
+        """Return the exchange without what comes before the user's message ``later[number]``."""
+        place, start = self.later[number]
+        return replace(
+            self, query=self.query[start:], source_ids=self.source_ids[place:],
+            later=tuple((other - place, at - start) for other, at in self.later[number + 1 :]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

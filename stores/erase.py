@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from redis import Redis
@@ -39,7 +40,7 @@ class Eraser:
     """Destroys pages, facts, threads and users.
 
     Erased page ids are remembered (as hashes, no text), so that a background step or a replayed turn that still holds
-    the page cannot write it back, nor what it learnt from it.
+    the page, or the messages it was made of, cannot write it back, nor what it learnt from it.
 
     Pages go in this order: their ids are remembered, then what was derived from them goes (facts, persona, messages),
     then each page with its traces, in one script. So an erase that was interrupted leaves pages to name again, and
@@ -60,6 +61,9 @@ class Eraser:
         ids: Any = self._client.zrange(keys.log, 0, -1)
         for batch in _batches(ids):
             self._client.sadd(keys.erased, *batch)
+        pages = self._pages.iterate(user_id)
+        while several := list(islice(pages, _BATCH)):
+            self._remember(keys, several)
         facts = 0
         while found := self._user_keys(user_id, keys):
             facts += sum(name.startswith(self._namespace.prefix("fact").encode()) for name in found)
@@ -101,8 +105,7 @@ class Eraser:
     def _erase_pages(self, pages: Sequence[Page]) -> Erased:
         if not pages:
             return Erased()
-        for batch in _batches([page.page_id for page in pages]):
-            self._client.sadd(self._namespace.keys(_owner(pages[0])).erased, *batch)
+        self._remember(self._namespace.keys(_owner(pages[0])), pages)
         facts = 0
         segment_ids: dict[str, None] = {}
         for scope in dict.fromkeys(_owner(page) for page in pages):
@@ -113,6 +116,10 @@ class Eraser:
             self._messages.forget_pages(scope, erased)
             segment_ids |= dict.fromkeys(self._unlink_pages(scope, mine))
         return Erased(pages=len(pages), facts=facts, segment_ids=tuple(segment_ids))
+
+    def _remember(self, keys: Keys, pages: Sequence[Page]) -> None:
+        for batch in _batches(sorted(self._pages.erased_ids(pages))):
+            self._client.sadd(keys.erased, *batch)
 
     def _unlink_pages(self, scope: Scope, pages: Sequence[Page]) -> Iterable[str]:
         """Destroy pages, each with its traces in one script; return the segments that pages are left in."""

@@ -3,14 +3,14 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
+from itertools import chain
 from typing import Any, Literal, TypeVar
 
 from redis import Redis
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.dialogue import readable
-from langgraph_memoryos.records import Chain, Exchange, Page, Scope
+from langgraph_memoryos.records import Chain, Exchange, JoinedExchange, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
@@ -78,13 +78,25 @@ def _after_lost_reply(stored: Mapping[str, Any], exchange: Exchange) -> Exchange
     A run that is broken off once the reply was sent leaves the user's message alone in the checkpoint, so the next turn
     begins with two user messages; the first of them is answered in memory, and that page has to stay.
     """
-    pairs = zip(stored["source_ids"], exchange.source_ids, strict=False)
-    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    lost, rest = stored["source_ids"][shared:], exchange.source_ids[shared:]
-    told = f"{stored['query']}\n"
-    if not (stored["query"] and stored["reply"] and rest) or set(lost) & set(rest) or not exchange.query.startswith(told):
+    if not (stored["query"] and stored["reply"] and isinstance(exchange, JoinedExchange)):
         return None
-    return replace(exchange, query=exchange.query.removeprefix(told), source_ids=rest)
+    for number, (place, start) in enumerate(exchange.later):
+        told = exchange.query[: max(start - 1, 0)]
+        if told == stored["query"] and set(stored["source_ids"]).isdisjoint(exchange.source_ids[place:]):
+            return exchange.since(number)
+    return None
+
+
+def _page_id(scope: Scope, exchange: Exchange, source_id: str) -> str:
+    return ids.page_id(
+        user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id, source_id=source_id,
+    )
+
+
+def _page_ids(scope: Scope, exchange: Exchange) -> list[str]:
+    """Return the ids of the pages that begin with each of the user's messages; the first is that of the exchange."""
+    later = exchange.later if isinstance(exchange, JoinedExchange) else ()
+    return [_page_id(scope, exchange, exchange.source_ids[place]) for place in (0, *(place for place, _ in later))]
 
 
 class PageStore:
@@ -106,7 +118,7 @@ class PageStore:
         replay, time travel) leaves one page; if its text differs the newer text replaces the older, which keeps its time,
         and waits for a persona update again if it is in a segment. An erased page does not come back, unless ``revive``
         says that this is a deliberate import. A page that is answered already is not overwritten by a later user message
-        that follows its own in the conversation: that one becomes a page.
+        that follows its own in the conversation: that one becomes a page. So does what follows an erased message.
 
         Raises:
             ValueError: if the exchange has no source id.
@@ -116,7 +128,7 @@ class PageStore:
         content_digest = ids.digest(page.query, page.reply)
         known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json", "said_at"])
         if known[1]:
-            if later := _after_lost_reply(json.loads(known[1]), page):
+            if later := _after_lost_reply(json.loads(known[1]), exchange):
                 return self.write(scope, later, revive=revive)
             page = replace(page, said_at=float(known[2]))
         content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
@@ -143,6 +155,10 @@ class PageStore:
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
+        if status == b"erased" and isinstance(exchange, JoinedExchange) and exchange.later:
+            later = exchange.since(0)
+            if later.query.strip():
+                return self.write(scope, later)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
 
@@ -156,23 +172,44 @@ class PageStore:
         return store(self._client, namespace=self._namespace, embedder=self._embedder)
 
     def seen(self, scope: Scope, exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
-        """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip."""
+        """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip.
+
+        One of several user messages that begins with erased ones is seen if what follows them is.
+        """
         keys = self._namespace.keys(scope)
+        begins = [_page_ids(scope, exchange) for exchange in exchanges]
         pipeline = self._client.pipeline(transaction=False)
-        for exchange in exchanges:
-            page_id = self._page(scope, exchange).page_id
+        for page_id in chain.from_iterable(begins):
             pipeline.exists(keys.page(page_id))
             pipeline.sismember(keys.erased, page_id)
-        replies = pipeline.execute()
-        return tuple(bool(known or erased) for known, erased in zip(replies[::2], replies[1::2], strict=True))
+        replies = iter(pipeline.execute())
+        flags = [[(bool(next(replies)), bool(next(replies))) for _ in page_ids] for page_ids in begins]
+        # The first of an exchange's messages that was not erased tells.
+        return tuple(next((known for known, erased in some if known or not erased), True) for some in flags)
+
+    def erased_ids(self, pages: Sequence[Page]) -> set[str]:
+        """Return the ids to remember of pages of a user that are erased, so that nothing said in them comes back.
+
+        Besides their own these are the ids of pages that would begin with another of their messages: a replayed turn may
+        begin with a message that was erased before. Pages that there are keep theirs.
+        """
+        if not pages:
+            return set()
+        owners = {page.page_id: Scope(user_id=page.user_id, agent_id=page.agent_id) for page in pages}
+        keys = self._namespace.keys(owners[pages[0].page_id])
+        others = [
+            _page_id(owners[page.page_id], page, source_id) for page in pages for source_id in page.source_ids[1:]
+        ]
+        pipeline = self._client.pipeline(transaction=False)
+        for page_id in others:
+            pipeline.exists(keys.page(page_id))
+        there = pipeline.execute()
+        return {*owners, *(page_id for page_id, known in zip(others, there, strict=True) if not known)}
 
     def _page(self, scope: Scope, exchange: Exchange) -> Page:
         if not exchange.source_ids:
             raise ValueError("an exchange needs at least one source id")
-        page_id = ids.page_id(
-            user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchange.thread_id,
-            source_id=exchange.source_ids[0],
-        )
+        page_id = _page_id(scope, exchange, exchange.source_ids[0])
         # Ids stay as they are, since hashes of them name the page; what was said must be fit for Redis and models.
         said = {name: readable(getattr(exchange, name)) for name in ("query", "reply", "user_name", "agent_name")}
         return Page.from_json(exchange.to_json() | said | scope.to_json() | {"page_id": page_id})

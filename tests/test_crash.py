@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.analysts import DeterministicAnalyst
@@ -257,6 +258,53 @@ class TestWalkingAway:
         assert prompt == [FIRST, "First reply.", SECOND]
         third = memory.recall.invoke({**asked("x"), **run_of("ann")["configurable"]})["memory"]
         assert [page["query"] for page in third["short_term"]] == [FIRST, SECOND]
+
+    def test_a_corrected_message_is_no_later_message(self, open_memory: OpenMemory) -> None:
+        """A line that is added to the user's own message, under its id, changes the page; it does not begin another."""
+        memory = open_memory()
+        talks = (
+            [HumanMessage("Plan a trip", id="m1"), AIMessage("Where to?", id="r1")],
+            [HumanMessage("Plan a trip\nto Rome please", id="m1"), AIMessage("Rome it is.", id="r2")],
+        )
+        reports = [memory.remember.invoke({"messages": talk}, run_of("ann"))["remembered"] for talk in talks]
+        assert [report["status"] for report in reports] == ["new", "changed"]
+        said = [(page["query"], page["reply"]) for page in exported(memory, "ann")]
+        assert said == [("Plan a trip\nto Rome please", "Rome it is.")]
+
+    @pytest.mark.parametrize("until", ["token", "update"])
+    def test_what_follows_a_forgotten_message_is_kept(self, open_memory: OpenMemory, until: str) -> None:
+        """The broken run left the user's message alone in the checkpoint, and its page was erased since."""
+        memory = open_memory(model=PlayedModel())
+        graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
+        stream = graph.stream(asked(FIRST, FIRST), run_of("ann"), stream_mode=["messages", "updates"])
+        assert any(self.is_end(event, until) for event in stream)
+        stream.close()
+        memory.forget("ann", page_id=exported(memory, "ann")[0]["page_id"])
+        assert graph.invoke(asked(SECOND, SECOND), run_of("ann"))["remembered"]["status"] == "same"  # written with the reply
+        assert queries(memory, "ann") == [SECOND]
+        graph.invoke(asked(THIRD, THIRD), run_of("ann"))
+        assert queries(memory, "ann") == [SECOND, THIRD]
+
+    def test_what_follows_a_forgotten_message_is_caught_up(self, memory: MemoryOS) -> None:
+        talk = [HumanMessage(FIRST, id="1"), HumanMessage(SECOND, id="2"), AIMessage("Yes.", id="3"),
+                HumanMessage(THIRD, id="4"), AIMessage("Well.", id="5")]
+        memory.remember.invoke({"messages": talk[:1]}, run_of("ann"))
+        memory.forget("ann", page_id=exported(memory, "ann")[0]["page_id"])
+        for _ in range(2):
+            memory.remember.invoke({"messages": talk}, run_of("ann"))
+            assert queries(memory, "ann") == [SECOND, THIRD]
+
+    @pytest.mark.parametrize("how", ["page", "thread", "user"])
+    def test_no_message_of_a_forgotten_page_comes_back(self, memory: MemoryOS, how: str) -> None:
+        talk = [HumanMessage(FIRST, id="1"), HumanMessage(SECOND, id="2"), AIMessage("Yes.", id="3"),
+                HumanMessage(THIRD, id="4"), AIMessage("Well.", id="5")]
+        memory.remember.invoke({"messages": talk[:3]}, run_of("ann"))
+        which = {"page": {"page_id": exported(memory, "ann")[0]["page_id"]}, "thread": {"thread_id": "talk"}, "user": {}}
+        memory.forget("ann", **which[how])
+        for said in (talk[:3], talk[:2], talk[1:3]):
+            assert memory.remember.invoke({"messages": said}, run_of("ann"))["remembered"]["status"] == "erased"
+        memory.remember.invoke({"messages": talk}, run_of("ann"))
+        assert queries(memory, "ann") == [THIRD]
 
 
 class TestFailingMaintenance:
