@@ -70,7 +70,7 @@ class MemorySettings(BaseModel):
         default=20, ge=1, le=200,
         description=(
             "k, mid-term pages a recall returns at most; the token budget usually ends earlier. On the LoCoMo "
-            "development split recall is 84.2 % at 10 pages and 89.2 % at 20. The paper's preset has 10."
+            "development split recall is 84.2 % at 10 pages and 88.9 % at 20. The paper's preset has 10."
         ),
     )
     candidate_pages: int = Field(
@@ -83,7 +83,11 @@ class MemorySettings(BaseModel):
     top_facts: int = Field(default=10, ge=0, le=200, description="User facts a recall returns at most.")
     top_agent_traits: int = Field(default=10, ge=0, le=200, description="Agent facts a recall returns at most.")
     max_memory_tokens: int = Field(
-        default=2000, ge=100, description="Estimated tokens of recalled mid- and long-term memory in a prompt, at most.",
+        default=2000, ge=100,
+        description=(
+            "Estimated tokens of recalled mid- and long-term memory in a prompt, at most. On LoCoMo (development split) "
+            "500 hold 74 % of the evidence, 1,000 84 % and 2,000 88 %; BM25 gets 75 % into 2,000."
+        ),
     )
     max_short_term_tokens: int = Field(
         default=4000, ge=100,
