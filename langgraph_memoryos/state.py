@@ -98,6 +98,7 @@ class Remembered(TypedDict, total=False):
         page_id: The page that was written, absent if there was nothing to write.
         status: ``new``, ``same`` (written before), ``changed`` (other reply) or ``erased``.
         queue_length: Pages in the thread's short-term queue after the write.
+        behind: How many exchanges of a long conversation are still to be written, by the next turns; absent if none.
         moved_pages: Pages that moved to mid-term memory.
         touched_segments: Segments that got a page.
         archived_segments: Segments that left mid-term search.
@@ -111,6 +112,7 @@ class Remembered(TypedDict, total=False):
     page_id: str
     status: str
     queue_length: int
+    behind: int
     moved_pages: int
     touched_segments: list[str]
     archived_segments: list[str]

@@ -14,6 +14,9 @@ from langgraph_memoryos.records import Exchange, Scope
 from langgraph_memoryos.state import NO_USAGE, Remembered, RememberInput, ScopeState
 from langgraph_memoryos.stores.pages import PageStore, PageWritten
 
+_LOOK_BACK = 20
+"""Among so many exchanges before the newest the last one that memory has is looked for first."""
+
 
 class WritePageUpdate(TypedDict):
     """Scope of the turn and the report of the write."""
@@ -25,9 +28,11 @@ class WritePageUpdate(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class WritePage:
-    """Write the newest exchange, and exchanges before it that never arrived (a run that was broken off).
+    """Write the newest exchange, and those before it that never arrived.
 
-    No model is called. The same conversation again writes nothing.
+    These are what a run that was broken off left, or a whole conversation that had no memory until now. One run writes
+    ``max_catch_up`` exchanges, the oldest first; later runs of the thread go on with the oldest that is missing, and
+    reach the newest at last. No model is called. The same conversation again writes nothing.
 
     Raises:
         IdentityError: if no user id is given.
@@ -36,7 +41,7 @@ class WritePage:
     store: PageStore
     default_agent: str
     clock: Callable[[], float]
-    max_catch_up: int = 20
+    max_catch_up: int = 200
 
     def __call__(self, state: RememberInput, config: RunnableConfig) -> WritePageUpdate:
         """Return what was written."""
@@ -51,14 +56,16 @@ class WritePage:
             convert_to_messages(state.get("messages") or []), thread_id=thread_id,
             said_at=self.clock() if said_at is None else said_at,
         )
-        before = (state.get("remembered") or {}).get("user_id", scope.user_id)
+        before = state.get("remembered") or Remembered()
         # A thread that another user was in before holds what is not this user's: nothing of it is caught up.
-        missing = self._missing(scope, exchanges) if before == scope.user_id else exchanges[-1:]
-        written = [self.store.write(scope, exchange) for exchange in missing]
+        missing = exchanges[-1:]
+        if before.get("user_id", scope.user_id) == scope.user_id:
+            missing = self._missing(scope, exchanges, behind=before.get("behind", 0) > 0)
+        written = [self.store.write(scope, exchange) for exchange in missing[: self.max_catch_up]]
         return WritePageUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
             eviction_rounds=0,
-            remembered=_report(scope, written[-1] if written else None),
+            remembered=_report(scope, written[-1] if written else None, behind=len(missing) - len(written)),
         )
 
     def _import(self, scope: Scope, exchanges: list[Exchange]) -> WritePageUpdate:
@@ -72,23 +79,38 @@ class WritePage:
             remembered=_report(scope, written[-1]),
         )
 
-    def _missing(self, scope: Scope, exchanges: list[Exchange]) -> list[Exchange]:
-        """Return the newest exchange, and before it those up to the first one that memory has seen."""
-        recent = exchanges[-self.max_catch_up :]
-        if len(recent) < 2:  # noqa: PLR2004
-            return recent
-        seen = self.store.seen(scope, recent[:-1])
-        last_seen = max((position for position, known in enumerate(seen) if known), default=-1)
-        if last_seen < 0 and not recent[0].query and self.store.knows_thread(scope, recent[0].thread_id):
+    def _missing(self, scope: Scope, exchanges: list[Exchange], *, behind: bool) -> list[Exchange]:
+        """Return the newest exchange, and before it those since the last one that memory has seen.
+
+        While the thread is ``behind``, the last seen tells nothing, as a reply is kept at once: all are looked at.
+        """
+        older, newest = exchanges[:-1], exchanges[-1:]
+        # The last seen is most often the one before the newest: one round trip, however long the thread.
+        at = 0 if behind else max(len(older) - _LOOK_BACK, 0)
+        seen = self._seen(scope, older[at:])
+        if at and not any(seen):
+            seen = (*self._seen(scope, older[:at]), *seen)
+            at = 0
+        if not behind and any(seen):
+            at += len(seen) - seen[::-1].index(True)
+            return [*older[at:], *newest]
+        missing = [exchange for exchange, known in zip(older, seen, strict=True) if not known]
+        cut = bool(missing) and missing[0] is older[0] and not older[0].query
+        if cut and self.store.knows_thread(scope, older[0].thread_id):
             # The app removed older messages, down to a reply that is on a page with its question already.
-            return recent[1:]
-        return recent[last_seen + 1 :]
+            missing = missing[1:]
+        return [*missing, *newest]
+
+    def _seen(self, scope: Scope, exchanges: list[Exchange]) -> tuple[bool, ...]:
+        return self.store.seen(scope, exchanges) if exchanges else ()
 
 
-def _report(scope: Scope, written: PageWritten | None) -> Remembered:
+def _report(scope: Scope, written: PageWritten | None, *, behind: int = 0) -> Remembered:
+    report = Remembered(user_id=scope.user_id, usage=NO_USAGE)
+    if behind:
+        report["behind"] = behind
     if written is None:
-        return Remembered(user_id=scope.user_id, usage=NO_USAGE)
-    return Remembered(
-        user_id=scope.user_id, page_id=written.page.page_id, status=written.status, queue_length=written.queue_length,
-        usage=NO_USAGE,
+        return report
+    return report | Remembered(
+        page_id=written.page.page_id, status=written.status, queue_length=written.queue_length,
     )

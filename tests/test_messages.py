@@ -181,6 +181,49 @@ def test_turns_that_never_arrived_are_caught_up(memory: MemoryOS) -> None:
     assert said(memory) == [(f"HumanMessage {n}", f"AIMessage {n}") for n in range(4)]
 
 
+def turns(count: int) -> list[BaseMessage]:
+    return [kind(f"{kind.__name__} {n}", id=f"{kind.__name__}{n}") for n in range(count) for kind in (HumanMessage, AIMessage)]
+
+
+def test_a_conversation_that_had_no_memory_is_caught_up_whole(memory: MemoryOS) -> None:
+    for _ in range(2):
+        assert "behind" not in remember(memory, *turns(30))
+        assert said(memory) == [(f"HumanMessage {n}", f"AIMessage {n}") for n in range(30)]
+
+
+def test_a_long_conversation_is_caught_up_in_order_by_several_turns(memory: MemoryOS) -> None:
+    conversation = turns(430)
+    for number, written in enumerate((200, 400, 433)):
+        conversation += [HumanMessage(f"HumanMessage {430 + number}"), AIMessage(f"AIMessage {430 + number}")]
+        report = remember(memory, *conversation)
+        assert report.get("behind", 0) == max(431 + number - written, 0)
+        assert said(memory) == [(f"HumanMessage {n}", f"AIMessage {n}") for n in range(min(written, 431 + number))]
+
+
+def test_a_long_conversation_is_caught_up_by_a_chat_that_keeps_each_reply_at_once(open_memory: OpenMemory) -> None:
+    memory = open_memory(model=PlayedModel())
+    graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
+    graph.update_state(run_of("ann"), {"messages": turns(410)})
+    behind = [graph.invoke(asked(f"later {turn}"), run_of("ann"))["remembered"].get("behind") for turn in range(4)]
+    assert behind == [211, 11, None, None]
+    told = [query for query, _ in said(memory)]
+    assert [query for query in told if query.startswith("H")] == [f"HumanMessage {n}" for n in range(410)]
+    assert [query for query in told if query.startswith("l")] == [f"later {turn}" for turn in range(4)]
+
+
+def test_what_memory_lacks_is_looked_for_in_one_round_trip(
+    memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    remember(memory, *turns(30))
+    looked: list[int] = []
+    original = type(memory.parts.pages).seen
+    monkeypatch.setattr(
+        type(memory.parts.pages), "seen",
+        lambda self, scope, exchanges: looked.append(len(exchanges)) or original(self, scope, exchanges))
+    remember(memory, *turns(31))
+    assert looked == [20]
+
+
 @pytest.mark.parametrize("kept", [1, 2, 3, 4, 5])
 def test_a_trimmed_conversation_doubles_nothing(open_memory: OpenMemory, kept: int) -> None:
     """Apps remove old messages, so that the list may begin with a reply whose question is gone."""
