@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.dialogue import exchanges_from_messages
+from langgraph_memoryos.dialogue import exchanges_from_messages, newest_message
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.records import Exchange, Scope
 from langgraph_memoryos.state import NO_USAGE, Remembered, RememberInput, ScopeState
@@ -57,9 +57,12 @@ class WritePage:
             said_at=self.clock() if said_at is None else said_at,
         )
         before = state.get("remembered") or Remembered()
-        # A thread that another user was in before holds what is not this user's: nothing of it is caught up.
-        missing = exchanges[-1:]
-        if before.get("user_id", scope.user_id) == scope.user_id:
+        # A thread that another user or agent was in before holds what is not theirs: nothing of it is caught up.
+        if before.get("user_id", scope.user_id) != scope.user_id:
+            missing = [newest_message(exchange) for exchange in exchanges[-1:]]
+        elif before.get("agent_id", scope.agent_id) != scope.agent_id:
+            missing = exchanges[-1:]
+        else:
             missing = self._missing(scope, exchanges, behind=before.get("behind", 0) > 0)
         written = [self.store.write(scope, exchange) for exchange in missing[: self.max_catch_up]]
         return WritePageUpdate(
@@ -106,7 +109,7 @@ class WritePage:
 
 
 def _report(scope: Scope, written: PageWritten | None, *, behind: int = 0) -> Remembered:
-    report = Remembered(user_id=scope.user_id, usage=NO_USAGE)
+    report = Remembered(user_id=scope.user_id, agent_id=scope.agent_id, usage=NO_USAGE)
     if behind:
         report["behind"] = behind
     if written is None:

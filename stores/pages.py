@@ -167,7 +167,7 @@ class PageStore:
     def seen(self, scope: Scope, exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
         """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip.
 
-        One of several user messages that begins with erased ones is seen if what follows them is.
+        One of several user messages is seen if any of them begins a page, or if all were erased.
         """
         keys = self._namespace.keys(scope)
         begins = [_page_ids(scope, exchange) for exchange in exchanges]
@@ -177,8 +177,7 @@ class PageStore:
             pipeline.sismember(keys.erased, page_id)
         replies = iter(pipeline.execute())
         flags = [[(bool(next(replies)), bool(next(replies))) for _ in page_ids] for page_ids in begins]
-        # The first of an exchange's messages that was not erased tells.
-        return tuple(next((known for known, erased in some if known or not erased), True) for some in flags)
+        return tuple(any(known for known, _ in some) or all(erased for _, erased in some) for some in flags)
 
     def erased_ids(self, pages: Sequence[Page]) -> set[str]:
         """Return the ids to remember of pages of a user that are erased, so that nothing said in them comes back.
