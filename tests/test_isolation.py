@@ -260,6 +260,7 @@ def test_what_another_user_got_no_answer_to_is_not_filed_under_who_comes_next(op
         graph.invoke(asked("My PIN is 4711."), run_of("zoe", "shared"))
     for text in ("What is up?", "And now?"):
         graph.invoke(asked(text), run_of("yan", "shared"))
+        memory.remember.invoke(graph.get_state(run_of("yan", "shared")).values, run_of("yan", "shared"))
     assert queries(memory, "zoe") == ["Hello."]
     assert queries(memory, "yan") == ["What is up?", "And now?"]
 
