@@ -151,6 +151,13 @@ def _exchange(run: list[Turn], thread_id: str, said_at: float) -> Exchange:
     return JoinedExchange(**vars(exchange), later=later) if later else exchange
 
 
+def newest_message(exchange: Exchange) -> Exchange:
+    """Return the exchange without what the user's newest message in it follows."""
+    if isinstance(exchange, JoinedExchange) and exchange.later:
+        return exchange.since(len(exchange.later) - 1)
+    return exchange
+
+
 def _later_messages(run: list[Turn]) -> tuple[tuple[int, int], ...]:
     """Return, per user turn but the first, its place in the run and where its text begins in the joined query."""
     found: list[tuple[int, int]] = []

@@ -95,6 +95,7 @@ class Remembered(TypedDict, total=False):
 
     Attributes:
         user_id: Whose memory it was.
+        agent_id: Of which agent.
         page_id: The page that was written, absent if there was nothing to write.
         status: ``new``, ``same`` (written before), ``changed`` (other reply) or ``erased``.
         queue_length: Pages in the thread's short-term queue after the write.
@@ -109,6 +110,7 @@ class Remembered(TypedDict, total=False):
     """
 
     user_id: str
+    agent_id: str
     page_id: str
     status: str
     queue_length: int

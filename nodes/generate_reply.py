@@ -12,17 +12,18 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.dialogue import exchanges_from_messages, message_text
+from langgraph_memoryos.dialogue import exchanges_from_messages, message_text, newest_message
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.prompts.generate_reply import system_prompt
-from langgraph_memoryos.state import ChatInput, Messages, RecalledMemory, Usage, usage_of
+from langgraph_memoryos.state import ChatInput, Messages, RecalledMemory, Remembered, Usage, usage_of
 from langgraph_memoryos.stores.pages import PageStore
 
 
 class GenerateReplyInput(ChatInput, total=False):
-    """The conversation and what was recalled for it."""
+    """The conversation, what was recalled for it, and the report of the turn before."""
 
     memory: RecalledMemory
+    remembered: Remembered
 
 
 class GenerateReplyUpdate(TypedDict):
@@ -134,6 +135,7 @@ class GenerateReply:
             state=state, context=get_runtime().context, configurable=config.get("configurable", {}),
             default_agent=self.default_agent,
         )
+        another_user = (state.get("remembered") or {}).get("user_id", scope.user_id) != scope.user_id
 
         def keep(reply: BaseMessage | None) -> None:
             if reply is None:
@@ -142,7 +144,8 @@ class GenerateReply:
             exchanges = exchanges_from_messages(messages, thread_id=thread_id, said_at=self.clock())
             # Blank on both sides is nothing to remember.
             if exchanges:
-                self.store.write(scope, exchanges[-1])
+                # What another user said and got no answer to is not this user's.
+                self.store.write(scope, newest_message(exchanges[-1]) if another_user else exchanges[-1])
 
         return keep
 

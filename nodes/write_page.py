@@ -8,7 +8,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
-from langgraph_memoryos.dialogue import exchanges_from_messages
+from langgraph_memoryos.dialogue import exchanges_from_messages, newest_message
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.records import Exchange, Scope
 from langgraph_memoryos.state import NO_USAGE, Remembered, RememberInput, ScopeState
@@ -57,10 +57,13 @@ class WritePage:
             said_at=self.clock() if said_at is None else said_at,
         )
         before = state.get("remembered") or Remembered()
-        # A thread that another user was in before holds what is not this user's: nothing of it is caught up.
-        missing = exchanges[-1:]
-        if before.get("user_id", scope.user_id) == scope.user_id:
-            missing = self._missing(scope, exchanges, behind=before.get("behind", 0) > 0)
+        # A thread that another user or agent was in before holds what is not theirs: nothing of it is caught up.
+        if before.get("user_id", scope.user_id) != scope.user_id:
+            missing = [newest_message(exchange) for exchange in exchanges[-1:]]
+        elif before.get("agent_id", scope.agent_id) != scope.agent_id:
+            missing = exchanges[-1:]
+        else:
+            missing = self._missing(scope, exchanges, before=before)
         written = [self.store.write(scope, exchange) for exchange in missing[: self.max_catch_up]]
         return WritePageUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
@@ -79,21 +82,25 @@ class WritePage:
             remembered=_report(scope, written[-1]),
         )
 
-    def _missing(self, scope: Scope, exchanges: list[Exchange], *, behind: bool) -> list[Exchange]:
+    def _missing(self, scope: Scope, exchanges: list[Exchange], *, before: Remembered) -> list[Exchange]:
         """Return the newest exchange, and before it those since the last one that memory has seen.
 
         While the thread is ``behind``, the last seen tells nothing, as a reply is kept at once: all are looked at.
         """
+        behind = before.get("behind", 0) > 0
         older, newest = exchanges[:-1], exchanges[-1:]
         # The last seen is most often the one before the newest: one round trip, however long the thread.
         at = 0 if behind else max(len(older) - _LOOK_BACK, 0)
-        seen = self._seen(scope, older[at:])
+        *seen, newest_seen = self.store.seen(scope, exchanges[at:]) if older else (False,)
         if at and not any(seen):
-            seen = (*self._seen(scope, older[:at]), *seen)
+            seen = [*self.store.seen(scope, older[:at]), *seen]
             at = 0
         if not behind and any(seen):
             at += len(seen) - seen[::-1].index(True)
             return [*older[at:], *newest]
+        if not behind and newest_seen and "page_id" in before:
+            # The thread's first page of this user and agent: what came before it was told to others.
+            return newest
         missing = [exchange for exchange, known in zip(older, seen, strict=True) if not known]
         cut = bool(missing) and missing[0] is older[0] and not older[0].query
         if cut and self.store.knows_thread(scope, older[0].thread_id):
@@ -101,12 +108,9 @@ class WritePage:
             missing = missing[1:]
         return [*missing, *newest]
 
-    def _seen(self, scope: Scope, exchanges: list[Exchange]) -> tuple[bool, ...]:
-        return self.store.seen(scope, exchanges) if exchanges else ()
-
 
 def _report(scope: Scope, written: PageWritten | None, *, behind: int = 0) -> Remembered:
-    report = Remembered(user_id=scope.user_id, usage=NO_USAGE)
+    report = Remembered(user_id=scope.user_id, agent_id=scope.agent_id, usage=NO_USAGE)
     if behind:
         report["behind"] = behind
     if written is None:

@@ -102,8 +102,8 @@ def _page_ids(scope: Scope, exchange: Exchange) -> list[str]:
 class PageStore:
     """Recall storage and the short-term queues.
 
-    Order is arrival order (``sequence``). Every write is one atomic script. Writing needs two round trips and one
-    embedding, reading a queue one round trip.
+    Order is arrival order (``sequence``). Every write is one atomic script. Writing needs two round trips (three for the
+    first one of several messages of the user in a row) and one embedding, reading a queue one round trip.
     """
 
     def __init__(self, client: Redis, *, namespace: Namespace, embedder: Embedder) -> None:
@@ -118,7 +118,8 @@ class PageStore:
         replay, time travel) leaves one page; if its text differs the newer text replaces the older, which keeps its time,
         and waits for a persona update again if it is in a segment. An erased page does not come back, unless ``revive``
         says that this is a deliberate import. A page that is answered already is not overwritten by a later user message
-        that follows its own in the conversation: that one becomes a page. So does what follows an erased message.
+        that follows its own in the conversation: that one becomes a page. So does what follows an erased message. If
+        a page begins with a later message, and none with the first, that page is written.
 
         Raises:
             ValueError: if the exchange has no source id.
@@ -131,6 +132,8 @@ class PageStore:
             if later := _after_lost_reply(json.loads(known[1]), exchange):
                 return self.write(scope, later, revive=revive)
             page = replace(page, said_at=float(known[2]))
+        elif isinstance(exchange, JoinedExchange) and (later := self._from_known_page(scope, exchange)):
+            return self.write(scope, later, revive=revive)
         content = json.dumps({name: value for name, value in page.to_json().items() if name not in _MUTABLE})
         if known[0] == content_digest.encode():
             vector = b""
@@ -171,10 +174,22 @@ class PageStore:
         """Return another kind of store over the same Redis, namespace and embedder."""
         return store(self._client, namespace=self._namespace, embedder=self._embedder)
 
+    def _from_known_page(self, scope: Scope, exchange: JoinedExchange) -> Exchange | None:
+        """Return an exchange from the first later message on that begins a page, else ``None``, in one round trip.
+
+        What comes before it was said to somebody else, in a thread that users or agents share.
+        """
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=False)
+        for page_id in _page_ids(scope, exchange)[1:]:
+            pipeline.exists(keys.page(page_id))
+        there = pipeline.execute()
+        return exchange.since(there.index(1)) if 1 in there else None
+
     def seen(self, scope: Scope, exchanges: Sequence[Exchange]) -> tuple[bool, ...]:
         """Return, per exchange, whether it is a page already or was one that has been erased, in one round trip.
 
-        One of several user messages that begins with erased ones is seen if what follows them is.
+        One of several user messages is seen if any of them begins a page, or if all were erased.
         """
         keys = self._namespace.keys(scope)
         begins = [_page_ids(scope, exchange) for exchange in exchanges]
@@ -184,8 +199,7 @@ class PageStore:
             pipeline.sismember(keys.erased, page_id)
         replies = iter(pipeline.execute())
         flags = [[(bool(next(replies)), bool(next(replies))) for _ in page_ids] for page_ids in begins]
-        # The first of an exchange's messages that was not erased tells.
-        return tuple(next((known for known, erased in some if known or not erased), True) for some in flags)
+        return tuple(any(known for known, _ in some) or all(erased for _, erased in some) for some in flags)
 
     def erased_ids(self, pages: Sequence[Page]) -> set[str]:
         """Return the ids to remember of pages of a user that are erased, so that nothing said in them comes back.

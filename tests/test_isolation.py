@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
@@ -244,3 +245,31 @@ def test_users_who_share_a_checkpointed_thread_get_none_of_each_others_pages(mem
     for user in ("zoe", "yan"):
         pages = [item["query"] for item in memory.export(user) if item["kind"] == "page"]
         assert pages == [text for owner, text in said if owner == user]
+
+
+def test_what_another_user_got_no_answer_to_is_not_filed_under_who_comes_next(open_memory: OpenMemory) -> None:
+    def reply(messages: list[BaseMessage]) -> str:
+        if "4711" in messages[-1].text:
+            raise RuntimeError("the model is away")
+        return "Well."
+
+    memory = open_memory(model=PlayedModel(reply=reply))
+    graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
+    graph.invoke(asked("Hello."), run_of("zoe", "shared"))
+    with pytest.raises(RuntimeError, match="away"):
+        graph.invoke(asked("My PIN is 4711."), run_of("zoe", "shared"))
+    for text in ("What is up?", "And now?"):
+        graph.invoke(asked(text), run_of("yan", "shared"))
+        memory.remember.invoke(graph.get_state(run_of("yan", "shared")).values, run_of("yan", "shared"))
+    assert queries(memory, "zoe") == ["Hello."]
+    assert queries(memory, "yan") == ["What is up?", "And now?"]
+
+
+def test_agents_who_share_a_thread_get_none_of_each_others_pages(open_memory: OpenMemory) -> None:
+    memory = open_memory(model=PlayedModel())
+    graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
+    said = [(agent, f"turn {turn}") for turn, agent in enumerate(("coach", "coach", "cook", "cook", "coach", "cook"))]
+    for agent, text in said:
+        report = graph.invoke(asked(text), run_of("ann", "shared", agent_id=agent))["remembered"]
+        assert report["agent_id"] == agent
+    assert [(page["agent_id"], page["query"]) for page in exported(memory, "ann")] == said
