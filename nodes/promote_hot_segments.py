@@ -45,7 +45,7 @@ class PromoteHotSegments:
                 visits=segment.visits, interactions=segment.interactions, last_visit_at=segment.last_visit_at, now=now,
                 weights=self.weights,
             )
-            for segment in self.store.counters(scope) if segment.interactions
+            for segment in self.store.counters(scope, undigested=True)
         }
         chosen = [name for name, value in heats.items() if value > self.promotion_heat or name in due]
         chosen.sort(key=lambda name: (-heats[name], name))
