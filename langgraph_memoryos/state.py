@@ -232,6 +232,7 @@ class ConsolidateInput(Identified, total=False):
     thread_ids: Annotated[
         list[str] | None, Field(description="Only empty the short-term queues of these threads; default: of all."),
     ]
+    remembered: Annotated[Remembered, Field(description="The report of the turn before, if the thread has one.")]
 
 
 class ConsolidateState(ConsolidateInput, MaintenanceState, total=False):

@@ -67,8 +67,18 @@ class ChooseQueue:
             queue=chosen,
             lengths=tried | ({chosen: lengths[chosen]} if chosen else {}),
             eviction_rounds=0,
-            remembered=begun or Remembered(usage=NO_USAGE),
+            remembered=begun or _fresh_report(state.get("remembered") or Remembered()),
         )
+
+
+def _fresh_report(before: Remembered) -> Remembered:
+    """Return an empty report that still tells whose turn the thread's last one was, and what it left behind."""
+    report = Remembered(usage=NO_USAGE)
+    if "user_id" in before and "agent_id" in before:
+        report["user_id"], report["agent_id"] = before["user_id"], before["agent_id"]
+    if "behind" in before:
+        report["behind"] = before["behind"]
+    return report
 
 
 def _names(thread_ids: Any) -> set[str] | None:

@@ -718,6 +718,15 @@ class TestRunsOnOneThread:
             assert memory.parts.pages.queue_length(ANN, "talk") == 1
         assert report["moved_pages"] == 2
 
+    def test_a_consolidation_does_not_forget_whose_the_last_turn_was(self, open_memory: OpenMemory) -> None:
+        memory = open_memory(settings=numbers(maintenance="deferred"))
+        (report,) = tell(memory, "ann", "one")
+        state = {"user_id": "ann", "remembered": report}
+        after = memory.builder("consolidate").compile(checkpointer=InMemorySaver()).invoke(state, run_of("ann", "t"))
+        assert {name: after["remembered"].get(name) for name in ("user_id", "agent_id")} == {
+            "user_id": "ann", "agent_id": report["agent_id"],
+        }
+
     def test_a_failed_run_is_tried_again(self, open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
         memory = open_memory(settings=numbers(maintenance="deferred"))
         graph = memory.builder("consolidate").compile(checkpointer=InMemorySaver())
