@@ -16,6 +16,9 @@ class MemorySettings(BaseModel):
 
     The constructor gives the default preset; :meth:`paper` gives the constants of arXiv 2506.06326. The two differ
     in how many pages leave the short-term queue at once (model calls per turn) and in how pages are found.
+
+    Settings that decide what a recall finds say what was measured. The others do not change what the default search finds
+    on LoCoMo, since it looks at every page that is not archived; they are the paper's where it names a number.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
