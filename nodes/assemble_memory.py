@@ -7,7 +7,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langgraph_memoryos.prompts import memory_section as prompt
-from langgraph_memoryos.records import Chain, Fact, Page, Persona, ProfileField, ScoredPage
+from langgraph_memoryos.records import Chain, Fact, Persona, ProfileField, ScoredPage
 from langgraph_memoryos.state import RecalledMemory
 from langgraph_memoryos.text_size import clip, count_tokens
 
@@ -58,7 +58,6 @@ class AssembleMemory:
 
     def __call__(self, state: AssembleMemoryInput) -> AssembleMemoryUpdate:
         """Return the memory."""
-        short_term = [Page.from_json(page) for page in state["short_term"]]
         recalled = [ScoredPage.from_json(page) for page in state["mid_term"].get("pages", [])]
         chains = state["mid_term"].get("chains", []) if self.chain_metas else []
         metas = prompt.chain_metas([Chain.from_json(chain) for chain in chains])
@@ -70,7 +69,7 @@ class AssembleMemory:
         budget = Budget(self.max_memory_tokens - count_tokens(prompt.section(user=["-"], agent=["-"], pages=["-"])))
         user, agent = self._persona_entries(persona, budget)
         kept_facts, kept_traits = self._facts(facts, traits, budget)
-        kept_pages = self._pages(recalled, short_term, metas, budget)
+        kept_pages = self._pages(recalled, state["short_term"], metas, budget)
         text = prompt.section(
             user=user + [prompt.fact_entry(fact) for fact in kept_facts],
             agent=agent + [prompt.fact_entry(fact) for fact in kept_traits],
@@ -113,9 +112,9 @@ class AssembleMemory:
         return kept, kept_traits
 
     def _pages(
-        self, recalled: Sequence[ScoredPage], short_term: Sequence[Page], metas: dict[str, str], budget: Budget,
+        self, recalled: Sequence[ScoredPage], short_term: Sequence[dict[str, Any]], metas: dict[str, str], budget: Budget,
     ) -> list[tuple[ScoredPage, str]]:
-        shown = {(page.query, page.reply) for page in short_term}
+        shown = {(page["query"], page["reply"]) for page in short_term}
         told: set[str] = set()
         kept: list[tuple[ScoredPage, str]] = []
         for scored in recalled:

@@ -164,10 +164,11 @@ class RecallStore:
         """
         known = self._names.get(request.scope) or self._learn_names(
             request.scope, self._client.hkeys(self._namespace.keys(request.scope).names))
-        replies = self._send(request, known.left_out_of(request.query))
+        asked = known.left_out_of(request.query)
+        replies = self._send(request, asked)
         names = self._learn_names(request.scope, replies["names"])
-        if names.left_out_of(request.query) != known.left_out_of(request.query):
-            replies = self._send(request, names.left_out_of(request.query))
+        if names != known and (anew := names.left_out_of(request.query)) != asked:
+            replies = self._send(request, anew)
         return replies
 
     def _learn_names(self, scope: Scope, found: Any) -> SpeakerNames:

@@ -52,17 +52,16 @@ class _Candidates:
         self.names: list[str] = [row[0].decode() for row in rows]
         self._keywords: list[set[str]] = [set(_keywords(row[1])) for row in rows]
         self._pages: list[int] = [row[4] for row in rows]
-        self._means: np.ndarray | None = None
-        if rows:
-            vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32).reshape(len(rows), -1)
-            self._means = vectors * np.array([float(row[3] or 1) for row in rows], dtype=np.float32)[:, None]
+        vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32)
+        cohesions = np.array([float(row[3] or 1) for row in rows], dtype=np.float32)
+        self._means = vectors.reshape(len(rows), -1) * cohesions[:, None] if rows else vectors
 
     def best(
         self, vector: np.ndarray, keywords: tuple[str, ...], *, calibrate: Callable[[np.ndarray], np.ndarray],
         threshold: float,
     ) -> int | None:
         """Return the number of the segment with the best F-score above ``threshold``; the oldest of equals."""
-        if self._means is None:
+        if not self.names:
             return None
         scores = calibrate(self._means @ vector)
         words = set(keywords)
@@ -76,16 +75,15 @@ class _Candidates:
     def absorb(self, number: int, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
         """Take in a page that joined during this batch, so that the next page sees it."""
         pages = self._pages[number]
-        if self._means is not None:
-            self._means[number] = (self._means[number] * pages + vector) / (pages + 1)
+        self._means[number] = (self._means[number] * pages + vector) / (pages + 1)
         self._keywords[number].update(keywords)
         self._pages[number] = pages + 1
 
     def open(self, name: str, vector: np.ndarray, keywords: tuple[str, ...]) -> None:
         """Take in a page that opened a segment."""
+        self._means = np.vstack((self._means, vector)) if self.names else vector[None].copy()
         self.names.append(name)
         self._keywords.append(set(keywords))
-        self._means = vector[None].copy() if self._means is None else np.vstack((self._means, vector))
         self._pages.append(1)
 
 

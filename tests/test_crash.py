@@ -190,6 +190,14 @@ class TestWalkingAway:
             return until == "update" and "generate_reply" in value
         return until == "token" and value[0].content in ("you.", "reply.")
 
+    def walk_away(self, memory: MemoryOS, until: str) -> Any:
+        """Read the first turn of a chat until its reply is there; return the graph, which has a checkpointer."""
+        graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
+        stream = graph.stream(asked(FIRST, FIRST), run_of("ann"), stream_mode=["messages", "updates"])
+        assert any(self.is_end(event, until) for event in stream)
+        stream.close()
+        return graph
+
     @staticmethod
     async def kept(memory: MemoryOS) -> list[tuple[str, str]]:
         """Return the pages once there are any: LangGraph does not wait for the steps that it cancels."""
@@ -202,10 +210,7 @@ class TestWalkingAway:
     @pytest.mark.parametrize("until", ["token", "update"])
     def test_stream(self, open_memory: OpenMemory, until: str) -> None:
         memory = open_memory(model=PlayedModel())
-        graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
-        stream = graph.stream(asked(FIRST, FIRST), run_of("ann"), stream_mode=["messages", "updates"])
-        assert any(self.is_end(event, until) for event in stream)
-        stream.close()
+        self.walk_away(memory, until)
         assert [(page["query"], page["reply"]) for page in exported(memory, "ann")] == [(FIRST, "Noted, thank you.")]
 
     @pytest.mark.parametrize("until", ["token", "update"])
@@ -247,10 +252,7 @@ class TestWalkingAway:
         replies = iter(["First reply.", "Second reply."])
         model = PlayedModel(reply=lambda _: next(replies))
         memory = open_memory(model=model)
-        graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
-        stream = graph.stream(asked(FIRST, FIRST), run_of("ann"), stream_mode=["messages", "updates"])
-        assert any(self.is_end(event, until) for event in stream)
-        stream.close()
+        graph = self.walk_away(memory, until)
         graph.invoke(asked(SECOND, SECOND), run_of("ann"))
         said = [(page["query"], page["reply"]) for page in exported(memory, "ann")]
         assert said == [(FIRST, "First reply."), (SECOND, "Second reply.")]
@@ -275,10 +277,7 @@ class TestWalkingAway:
     def test_what_follows_a_forgotten_message_is_kept(self, open_memory: OpenMemory, until: str) -> None:
         """The broken run left the user's message alone in the checkpoint, and its page was erased since."""
         memory = open_memory(model=PlayedModel())
-        graph = memory.builder("chat").compile(checkpointer=InMemorySaver())
-        stream = graph.stream(asked(FIRST, FIRST), run_of("ann"), stream_mode=["messages", "updates"])
-        assert any(self.is_end(event, until) for event in stream)
-        stream.close()
+        graph = self.walk_away(memory, until)
         memory.forget("ann", page_id=exported(memory, "ann")[0]["page_id"])
         assert graph.invoke(asked(SECOND, SECOND), run_of("ann"))["remembered"]["status"] == "same"  # written with the reply
         assert queries(memory, "ann") == [SECOND]
