@@ -1,7 +1,7 @@
 """Archival storage: texts of any length, searched, never bounded (MemGPT, section 2.2).
 
-Items are documents of the facts index with the collection ``archival``, so export and erase know them. Unlike
-statements about the user, two texts are the same only if every character is.
+Items are facts with the collection ``archival``, so export and erase know them, searched by an index of their own.
+Unlike statements about the user, two texts are the same only if every character is.
 """
 
 import json
@@ -136,10 +136,6 @@ class ArchivalStore:
                 content,
                 "owner",
                 keys.owner,
-                "user",
-                keys.user,
-                "agent",
-                keys.agent,
                 "collection",
                 COLLECTION,
                 "said_at",

@@ -1,6 +1,6 @@
 -- Move one page from its short-term queue into a segment: copy first, delete last, all or nothing.
 -- KEYS: place, queue, segment, segment members, segments, archive, heat, undigested of the segment, chain, stale, page
--- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at, user tag, agent tag,
+-- ARGV: page id, segment id, chain id, chain meta, keywords JSON, now, said_at,
 --       segment JSON for a new segment, vector for a new segment, owner
 -- Returns 'assigned', 'restarted' (assigned, but its chain lost a page: what the meta tells of that is dropped),
 -- 'already' (another process was first) or 'gone' (erased meanwhile).
@@ -16,10 +16,10 @@ if tier ~= 'short' then
 end
 local sequence = redis.call('HGET', KEYS[11], 'sequence')
 if redis.call('EXISTS', KEYS[3]) == 0 then
-  redis.call('HSET', KEYS[3], 'json', ARGV[10], 'vector', ARGV[11], 'user', ARGV[8], 'agent', ARGV[9],
-    'archived', 'no', 'owner', ARGV[12], 'sequence', sequence, 'created_at', ARGV[7], 'said_at', ARGV[7], 'text', '')
+  redis.call('HSET', KEYS[3], 'json', ARGV[8], 'vector', ARGV[9], 'archived', 'no', 'owner', ARGV[10],
+    'sequence', sequence, 'created_at', ARGV[7], 'said_at', ARGV[7])
 elseif redis.call('HGET', KEYS[3], 'archived') == 'yes' then
-  redis.call('HSET', KEYS[3], 'archived', 'no', 'owner', ARGV[12])
+  redis.call('HSET', KEYS[3], 'archived', 'no', 'owner', ARGV[10])
   redis.call('ZREM', KEYS[6], segment_id)
 end
 redis.call('ZADD', KEYS[5], redis.call('HGET', KEYS[3], 'sequence'), segment_id)

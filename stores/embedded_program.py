@@ -152,7 +152,10 @@ def server_command(program: ServerProgram, data_dir: Path, socket_path: Path, pi
     }
     modules = (
         ["--loadmodule", str(search), "MAXSEARCHRESULTS", "10000", "MAXAGGREGATERESULTS", "10000"],
-        ["ON_TIMEOUT", "FAIL", "--loadmodule", str(json)],  # the default returns partial results silently
+        ["ON_TIMEOUT", "FAIL"],  # the default returns partial results silently
+        # What was erased or changed counts in BM25 until it is collected, by default never if it is less than 100.
+        ["FORK_GC_CLEAN_THRESHOLD", "1", "FORK_GC_RUN_INTERVAL", "5"],
+        ["--loadmodule", str(json)],
     )
     command = [str(program.executable)]
     for option, values in options.items():

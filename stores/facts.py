@@ -1,4 +1,4 @@
-"""Facts: the user knowledge base, agent traits and MemGPT's archive, one index with a collection tag."""
+"""Facts: the user knowledge base, agent traits and MemGPT's archive, one kind of document with a collection."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from langgraph_memoryos.records import Collection, Fact, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
-from langgraph_memoryos.text import index_text, tokens
+from langgraph_memoryos.text import tokens
 
 FACT_FIELDS = (
     "json", "sources", "confirmed_at", "valid_from", "valid_to", "superseded_by", "sequence",
@@ -86,8 +86,7 @@ class FactStore:
         )
         content = json.dumps(scope.to_json() | {"fact_id": fact_id, "collection": fact.collection, "text": fact.text})
         fields: list[Any] = [
-            "json", content, "owner", keys.owner, "user", keys.user, "agent", keys.agent, "collection", fact.collection,
-            "said_at", fact.valid_from, "text", index_text(fact.text), "vector", vector,
+            "json", content, "owner", keys.owner, "collection", fact.collection, "vector", vector,
         ]
         page_keys = [keys.page(page_id) for page_id in fact.source_page_ids]
         status, found = scripts.run(

@@ -52,19 +52,19 @@ class Namespace:
 
 @lru_cache(maxsize=_REMEMBERED_TAGS)
 def user_tag(user_id: str) -> str:
-    """Return what stands for a user in keys and TAG fields."""
+    """Return what stands for a user in keys."""
     return digest("user", user_id)
 
 
 @lru_cache(maxsize=_REMEMBERED_TAGS)
 def agent_tag(scope: Scope) -> str:
-    """Return what stands for an agent *of one user* in keys and TAG fields."""
+    """Return what stands for an agent *of one user* in keys."""
     return digest("agent", scope.user_id, scope.agent_id)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """Key names of one user and agent; ``user`` and ``agent`` are also the values of their TAG fields."""
+    """Key names of one user and agent."""
 
     namespace: Namespace
     user: str
@@ -82,7 +82,7 @@ class Keys:
         return int(self.agent[:13], 16)
 
     def thread_tag(self, thread_id: str) -> str:
-        """Return what stands for a thread in keys and TAG fields."""
+        """Return what stands for a thread in keys."""
         return digest("thread", self.agent, thread_id)
 
     def page(self, page_id: str) -> str:

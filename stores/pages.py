@@ -142,7 +142,7 @@ class PageStore:
         thread = keys.thread_tag(page.thread_id)
         words = content_tokens(f"{page.query}\n{page.reply}")
         fields: list[Any] = [
-            "json", content, "owner", keys.owner, "user", keys.user, "agent", keys.agent, "thread", thread,
+            "json", content, "owner", keys.owner,
             "text", index_text(f"{page.query}\n{page.reply}"), "content", " ".join(words), "vector", vector,
         ]
         status, sequence, length = scripts.run(

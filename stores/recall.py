@@ -206,7 +206,7 @@ class RecallStore:
         commands = {
             collection: search.vector_search(
                 self._namespace.index("fact"),
-                f"{search.owner_filter(keys)} @collection:{{{collection}}} @status:{{current}}",
+                f"{search.owner_filter(keys)} @collection:{{{collection}}}",
                 vector, count=count, fields=FACT_FIELDS,
             )
             for collection, count in (
@@ -216,7 +216,7 @@ class RecallStore:
         }
         if self._settings.retrieval == "two_stage":
             return commands | {"segments": search.vector_search(
-                self._namespace.index("segment"), f"{search.owner_filter(keys)} @archived:{{no}}", vector,
+                self._namespace.index("segment"), search.owner_filter(keys), vector,
                 count=self._settings.segment_capacity, fields=("json",),
             )}
         within, count = search.owner_filter(keys), self._candidates_per_search

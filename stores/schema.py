@@ -1,9 +1,14 @@
 """Search indexes as data, created once, and the record of what they were created with.
 
-Indexes are FLAT (exact, cheap to update) and filtered to one user; ``STOPWORDS 0`` because RediSearch 2.10.5 dies on
-a union that begins with two of its default stop words. Counters that change on every recall are not in the indexed
-documents, since any change of one, even of a field outside the index, indexes it again and counts it twice in BM25's
-document frequencies until the engine's garbage collection.
+Vectors are FLAT (exact, cheap to update) and every search is filtered to one user; ``STOPWORDS 0`` because RediSearch
+2.10.5 dies on a union that begins with two of its default stop words.
+
+A document that is indexed again, by any change of its hash, even of a field outside the index, counts twice in BM25's
+document frequencies until the engine collects its garbage (30 s later, and only above 100 documents by default). A word
+that then counts in more documents than there are gets an inverse frequency that wraps around: some 40 instead of
+nearly 0 (RediSearch pull request 7223; mended in releases since November 2025). Therefore documents are
+written once, what changes is kept beside them, and a new memory's indexes are created without the initial scan, which a
+server that loads its append-only file would do again after it has indexed every document.
 """
 
 import json
@@ -12,48 +17,69 @@ from dataclasses import dataclass
 from typing import Any
 
 from redis import Redis
+from redis.commands.search.index_definition import IndexDefinition, IndexType
 from redis.exceptions import ResponseError
-from redisvl.index import SearchIndex
 from redisvl.schema import IndexSchema
 
 from langgraph_memoryos.errors import EmbedderMismatchError, RedisUnavailableError, SchemaMismatchError
 from langgraph_memoryos.stores.embedder import BackgroundSimilarity, Embedder
 from langgraph_memoryos.stores.keys import Namespace
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 METRIC = "cosine"
-_TAGS: dict[str, tuple[str, ...]] = {
-    "page": ("user", "agent", "thread"),
-    "window": (),
-    "segment": ("user", "agent", "archived"),
-    "fact": ("user", "agent", "collection", "status"),
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Kind:
+    """What one index is over.
+
+    Attributes:
+        fields: Names of the indexed fields.
+        documents: Kind of the documents, as in their keys.
+        only: Which of them, as a filter expression of the engine; empty: all.
+    """
+
+    fields: tuple[str, ...]
+    documents: str
+    only: str = ""
+
+
+_KINDS = {
+    "page": _Kind(documents="page", fields=("owner", "text", "sequence", "said_at", "light", "vector")),
+    "window": _Kind(documents="window", fields=("owner", "text", "light")),
+    "segment": _Kind(documents="segment", fields=("owner", "vector")),
+    "fact": _Kind(
+        documents="fact", only='@status == "current" && @collection != "archival"',
+        fields=("owner", "collection", "vector"),
+    ),
+    # Of the same documents, since what is long-term is one store; an index by itself, since word statistics are not.
+    "archive": _Kind(
+        documents="fact", only='@status == "current" && @collection == "archival"',
+        fields=("owner", "text", "sequence", "said_at", "vector"),
+    ),
 }
-KINDS = tuple(_TAGS)
+KINDS = tuple(_KINDS)
 
 
 def index_schema(kind: str, *, namespace: Namespace, dimensions: int) -> IndexSchema:
-    """Return the RedisVL schema of one kind of document: case-sensitive tags, text, sequence, FLAT vector."""
-    fields: list[dict[str, Any]] = [
-        {"name": name, "type": "tag", "attrs": {"case_sensitive": True}} for name in _TAGS[kind]
-    ]
-    fields += [
-        # The owner as a number: unlike a tag it adds nothing to BM25, which would favour short documents.
-        {"name": "owner", "type": "numeric"},
-        {"name": "text", "type": "text", "attrs": {"no_stem": True}},
-        {"name": "sequence", "type": "numeric", "attrs": {"sortable": True}},
+    """Return the RedisVL schema of one index. An index with text has numbers for filters: a tag would add to BM25."""
+    sorted_number: dict[str, Any] = {"type": "numeric", "attrs": {"sortable": True}}
+    known: dict[str, dict[str, Any]] = {
+        "owner": {"type": "numeric"},
+        "collection": {"type": "tag"},
+        "text": {"type": "text", "attrs": {"no_stem": True}},
+        "sequence": sorted_number,
+        "said_at": sorted_number,
         # What ranking needs of a page, in one value that the engine has at hand without reading the document.
-        {"name": "light", "type": "text", "attrs": {"no_index": True, "sortable": True, "unf": True}},
-    ]
-    if kind != "window":
-        fields += [
-            {"name": "said_at", "type": "numeric", "attrs": {"sortable": True}},
-            {"name": "vector", "type": "vector", "attrs": {
-                "algorithm": "flat", "dims": dimensions, "distance_metric": METRIC, "datatype": "float32",
-            }},
-        ]
+        "light": {"type": "text", "attrs": {"no_index": True, "sortable": True, "unf": True}},
+        "vector": {"type": "vector", "attrs": {
+            "algorithm": "flat", "dims": dimensions, "distance_metric": METRIC, "datatype": "float32",
+        }},
+    }
+    fields = [{"name": name} | known[name] for name in _KINDS[kind].fields]
     index = {
-        "name": namespace.index(kind), "prefix": namespace.prefix(kind), "key_separator": ":", "storage_type": "hash",
-        "stopwords": [],
+        "name": namespace.index(kind), "prefix": namespace.prefix(_KINDS[kind].documents), "key_separator": ":",
+        "storage_type": "hash", "stopwords": [],
     }
     return IndexSchema.from_dict({"index": index, "fields": fields})
 
@@ -87,8 +113,12 @@ def setup(client: Redis, *, namespace: Namespace, embedder: Embedder) -> IndexOr
         origin = _record_origin(client, namespace=namespace, embedder=embedder)
     _check(origin, embedder)
     embedder.background = BackgroundSimilarity(mean=origin.background_mean, spread=origin.background_spread)
+    has_documents = client.hexists(namespace.meta, "indexed")
     for kind in KINDS:
-        _create_index(client, index_schema(kind, namespace=namespace, dimensions=embedder.dimensions))
+        schema = index_schema(kind, namespace=namespace, dimensions=embedder.dimensions)
+        _create_index(client, schema, only=_KINDS[kind].only, scan=bool(has_documents))
+    # Documents are written from here on, so an index that is missing later has to be made of what is there.
+    client.hset(namespace.meta, "indexed", 1)
     _wait_until_indexed(client, namespace=namespace)
     return origin
 
@@ -125,12 +155,17 @@ def _check(origin: IndexOrigin, embedder: Embedder) -> None:
         )
 
 
-def _create_index(client: Redis, schema: IndexSchema) -> None:
-    index = SearchIndex(schema, redis_client=client)
+def _create_index(client: Redis, schema: IndexSchema, *, only: str, scan: bool) -> None:
+    """Create an index if it is missing; RedisVL's own ``create`` has neither a filter nor the two options."""
+    definition = IndexDefinition(
+        prefix=[str(schema.index.prefix)], filter=only or None, index_type=IndexType.HASH)
     try:
-        index.create(overwrite=False)
-    except Exception as error:
-        # Another process may have created it between the look and the creation.
+        client.ft(schema.index.name).create_index(
+            schema.redis_fields, definition=definition, stopwords=schema.index.stopwords, skip_initial_scan=not scan,
+            # No search asks for the order of words.
+            no_term_offsets=True,
+        )
+    except ResponseError as error:
         if "already exists" not in str(error).lower():
             raise
 

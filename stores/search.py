@@ -120,8 +120,7 @@ class SearchStore:
     def archive(self, scope: Scope, request: SearchRequest) -> ResultPage:
         """Search the current items of archival storage."""
         keys = self._namespace.keys(scope)
-        within = f"{search.owner_filter(keys)} @collection:{{archival}} @status:{{current}}"
-        ordered = self._ordered("fact", within, request)
+        ordered = self._ordered("archive", search.owner_filter(keys), request)
         return self._result(ordered, request, lambda names: self._load_items(keys, names))
 
     def _ordered(self, kind: str, within: str, request: SearchRequest) -> list[str]:

@@ -16,7 +16,6 @@ from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.stores.pages import get_pages_command, parse_page
-from langgraph_memoryos.text import index_text
 
 _VECTOR_PAGES = 64
 _TURNS_KEPT = 256
@@ -160,7 +159,7 @@ class SegmentStore:
                   keys.segment_pages(segment_id), keys.segments, keys.archive, keys.heat,
                   keys.undigested(segment_id), keys.chain(place.chain_id), keys.stale, keys.page(page.page_id)],
             args=[page.page_id, segment_id, place.chain_id, place.chain_meta, json.dumps(place.keywords), now,
-                  page.said_at, keys.user, keys.agent, newborn, vector.tobytes(), keys.owner],
+                  page.said_at, newborn, vector.tobytes(), keys.owner],
         )
 
     def get(self, scope: Scope, segment_ids: Sequence[str]) -> tuple[Segment, ...]:
@@ -258,7 +257,6 @@ class SegmentStore:
                 pipeline, "refresh_segment", keys=[keys.segment(text.segment_id), keys.stale],
                 args=[
                     text.segment_id, json.dumps(text.to_json() | scope.to_json()),
-                    index_text(" ".join((text.title, text.summary, *text.keywords))),
                     vector.tobytes(), cohesion, max(said_at for _, said_at in pages),
                     erasures.get(text.segment_id, ""),
                 ],

@@ -14,6 +14,7 @@ class ServerFacts(TypedDict):
         server: Name and version, as ``redis 7.4.1``.
         search: Version of the query engine, as ``2.10.5``.
         search_on_timeout: What a slow search does; anything but ``fail`` loses results silently.
+        search_garbage: Number of changed or deleted documents from which the engine stops counting their words.
         persistence: ``append-only file``, ``snapshots`` or ``none``.
         data_dir: Directory where it keeps its data.
     """
@@ -21,6 +22,7 @@ class ServerFacts(TypedDict):
     server: str
     search: str
     search_on_timeout: str
+    search_garbage: str
     persistence: str
     data_dir: str
 
@@ -32,6 +34,7 @@ def read_server_facts(client: redis.Redis) -> ServerFacts:
         server=_server_name(hello, info),
         search=readable_version(search_version(client)),
         search_on_timeout=_setting(client, "FT.CONFIG", "GET", "ON_TIMEOUT"),
+        search_garbage=_setting(client, "FT.CONFIG", "GET", "FORK_GC_CLEAN_THRESHOLD"),
         persistence=_persistence(client, info),
         data_dir=_setting(client, "CONFIG", "GET", "dir"),
     )

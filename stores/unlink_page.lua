@@ -1,4 +1,4 @@
--- Destroy a page, what its neighbours' windows hold of it, and what its segment and chain tell of it.
+-- Destroy a page, what the next page's window holds of it, and what its segment and chain tell of it.
 -- Segment and chain are read here, so that a page that was moved a moment ago leaves the place where it is now. A
 -- segment that has pages left loses its texts and is stale: the next maintenance makes them anew. An empty one goes.
 -- KEYS: page, place, queue, log, erased, segments, archive, heat, stale, names
@@ -21,21 +21,11 @@ if previous and previous ~= '' and redis.call('EXISTS', place_prefix .. previous
   redis.call('HSET', place_prefix .. previous, 'next', '')
 end
 if following and following ~= '' and redis.call('EXISTS', page_prefix .. following) == 1 then
-  local light = string.gsub(redis.call('HGET', page_prefix .. following, 'light'), '|%x+|(%d+)$', '||%1')
+  local light, content = unpack(redis.call('HMGET', page_prefix .. following, 'light', 'content'))
+  light = string.gsub(light, '|%x+|(%d+)$', '||%1')
   redis.call('HSET', page_prefix .. following, 'previous', '', 'light', light)
   if redis.call('EXISTS', window_prefix .. following) == 1 then
-    redis.call('HSET', window_prefix .. following, 'light', light)
-  end
-end
-for _, of in ipairs({previous or '', following or ''}) do
-  if of ~= '' and redis.call('EXISTS', window_prefix .. of) == 1 then
-    local before = redis.call('HGET', page_prefix .. of, 'previous') or ''
-    local after = redis.call('HGET', place_prefix .. of, 'next') or ''
-    local words = {}
-    for _, page in ipairs({before, of, of, after}) do
-      if page ~= '' then words[#words + 1] = redis.call('HGET', page_prefix .. page, 'content') or '' end
-    end
-    redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '))
+    redis.call('HSET', window_prefix .. following, 'text', content .. ' ' .. content, 'light', light)
   end
 end
 if not segment or segment == '' then return '' end
@@ -47,7 +37,7 @@ end
 if redis.call('ZCARD', ARGV[6] .. segment) > 0 then
   local blank = string.sub(ARGV[9], 1, -2) .. ', "segment_id": "' .. segment .. '"}'
   local erasures = tonumber(redis.call('HGET', ARGV[5] .. segment, 'erasures') or '0') + 1
-  redis.call('HSET', ARGV[5] .. segment, 'json', blank, 'text', '', 'erasures', erasures)
+  redis.call('HSET', ARGV[5] .. segment, 'json', blank, 'erasures', erasures)
   redis.call('SADD', KEYS[9], segment)
   return segment
 end

@@ -12,18 +12,14 @@
 -- Returns {status, sequence, queue length}; status is new, same, changed, erased, or unread: the caller has to look again.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
 
--- A page is also found by its window: the words of the page before it, its own, and those of the page after it.
-local function refresh_window(of)
+-- A page is found by the words of its window: its own, twice, and those of the page before it. Not those of the page after
+-- it, with which every window would have to be written twice.
+local function write_window(of)
   if of == '' or redis.call('EXISTS', page_prefix .. of) == 0 then return end
-  local own = redis.call('HMGET', page_prefix .. of, 'previous', 'content', 'owner', 'sequence', 'light')
-  local following = redis.call('HGET', place_prefix .. of, 'next') or ''
-  local words = {}
-  if own[1] ~= '' then words[1] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
-  words[#words + 1] = own[2]
-  words[#words + 1] = own[2]
-  if following ~= '' then words[#words + 1] = redis.call('HGET', page_prefix .. following, 'content') or '' end
-  redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '), 'owner', own[3], 'sequence', own[4],
-    'light', own[5])
+  local own = redis.call('HMGET', page_prefix .. of, 'previous', 'content', 'owner', 'light')
+  local words = {own[2], own[2]}
+  if own[1] ~= '' then words[3] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
+  redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '), 'owner', own[3], 'light', own[4])
 end
 
 -- A speaker's name is known as long as a page has it.
@@ -61,13 +57,13 @@ if known[1] then
       redis.call('HSET', KEYS[2], 'keywords', '[]')
       local segment = ARGV[17] .. place[2]
       local blank = string.sub(ARGV[18], 1, -2) .. ', "segment_id": "' .. place[2] .. '"}'
-      redis.call('HSET', segment, 'json', blank, 'text', '')
+      redis.call('HSET', segment, 'json', blank)
       redis.call('HINCRBY', segment, 'erasures', 1)
       redis.call('SADD', KEYS[12], place[2])
     end
     if place[3] and place[3] ~= '' then redis.call('UNLINK', ARGV[16] .. place[3]) end
     if place[1] ~= 'archived' then
-      for _, of in ipairs({known[3], id, redis.call('HGET', KEYS[2], 'next') or ''}) do refresh_window(of) end
+      for _, of in ipairs({id, redis.call('HGET', KEYS[2], 'next') or ''}) do write_window(of) end
     end
     status = 'changed'
   end
@@ -91,8 +87,7 @@ redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'names', ARGV[15], 'sequence', se
   unpack(fields))
 redis.call('HSET', KEYS[2], 'tier', 'short', 'segment', '', 'chain', '', 'keywords', '[]', 'next', '',
   'thread_previous', head)
-refresh_window(previous)
-refresh_window(id)
+write_window(id)
 redis.call('HSET', KEYS[9], ARGV[3], id)
 redis.call('ZADD', KEYS[4], sequence, id)
 redis.call('ZADD', KEYS[3], sequence, id)

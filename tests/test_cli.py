@@ -544,15 +544,17 @@ def test_doctor(run, run_json):
     assert "every document is indexed" in run("doctor").stdout
 
 
-def test_doctor_says_what_to_do_about_searches_that_lose_results(monkeypatch):
-    def search(on_timeout):
-        return doctor_module._search({"search": "2.10.5", "search_on_timeout": on_timeout})
+def test_doctor_says_what_to_do_about_searches_that_lose_results_or_count_garbage():
+    def found(on_timeout, garbage):
+        server = {"search": "2.10.5", "search_on_timeout": on_timeout, "search_garbage": garbage}
+        return [(check.status, check.advice) for check in doctor_module._search(server)]
 
-    losing = search("return")
-    assert losing.status == "warn"
-    assert "FT.CONFIG SET ON_TIMEOUT FAIL" in losing.advice
-    assert search("fail").status == search("unknown").status == "ok"
-    assert "fail" not in search("fail").found
+    (_, losing) = found("return", "1")[1]
+    assert "FT.CONFIG SET ON_TIMEOUT FAIL" in losing
+    (_, counting) = found("fail", "100")[1]
+    assert "FT.CONFIG SET FORK_GC_CLEAN_THRESHOLD 1" in counting
+    assert [status for status, _ in found("return", "100")] == ["ok", "warn", "warn"]
+    assert found("fail", "1") == found("unknown", "unknown") == [("ok", "")]
 
 
 def test_doctor_goes_on_without_redis():

@@ -200,4 +200,5 @@ def test_description_of_an_embedded_server(tmp_path: Path) -> None:
     assert described["server"].split()[0] in {"valkey", "redis"}
     assert described["search"] == "2.10.5"
     assert described["search_on_timeout"] == "fail"
+    assert described["search_garbage"] == "1"
     assert described["persistence"] == "append-only file"

@@ -80,7 +80,7 @@ def _redis(options: MemoryOptions) -> Iterator[Check]:
 def _server(connection: RedisConnection) -> Iterator[Check]:
     server = describe_server(connection)
     yield Check(name="redis", found=f"{server['server']}, {server['source']} at {server['address']}")
-    yield _search(server)
+    yield from _search(server)
     volatile = server["persistence"] == "none"
     yield Check(
         name="persistence",
@@ -90,18 +90,29 @@ def _server(connection: RedisConnection) -> Iterator[Check]:
     )
 
 
-def _search(server: ServerDescription) -> Check:
-    if server["search_on_timeout"] in {"fail", UNKNOWN}:
-        return Check(name="search", found=f"query engine {server['search']}")
-    return Check(
-        name="search",
-        found=f"query engine {server['search']}, which returns part of the results when it runs out of time",
-        status="warn",
-        advice=(
-            "Under load a recall may then miss pages without notice. Have such a search fail instead: "
-            "`redis-cli FT.CONFIG SET ON_TIMEOUT FAIL`, or on Redis 8 `CONFIG SET search-on-timeout fail`."
-        ),
-    )
+def _search(server: ServerDescription) -> Iterator[Check]:
+    yield Check(name="search", found=f"query engine {server['search']}")
+    if server["search_on_timeout"] not in {"fail", UNKNOWN}:
+        yield Check(
+            name="search time-outs",
+            found="a search that runs out of time returns part of its results",
+            status="warn",
+            advice=(
+                "Under load a recall may then miss pages without notice. Have such a search fail instead: "
+                "`redis-cli FT.CONFIG SET ON_TIMEOUT FAIL`, or on Redis 8 `CONFIG SET search-on-timeout fail`."
+            ),
+        )
+    if server["search_garbage"] not in {"0", "1", UNKNOWN}:
+        yield Check(
+            name="search garbage",
+            found=f"up to {server['search_garbage']} changed or erased documents still count in word searches",
+            status="warn",
+            advice=(
+                "Query engines before November 2025 then rank common words first after you erase or edit something "
+                "(RediSearch pull request 7223). Have them collected: `redis-cli FT.CONFIG SET "
+                "FORK_GC_CLEAN_THRESHOLD 1`, or on Redis 8 `CONFIG SET search-fork-gc-clean-threshold 1`."
+            ),
+        )
 
 
 def _memory(connection: RedisConnection, namespace: Namespace) -> Iterator[Check]:
