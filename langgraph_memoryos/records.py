@@ -4,6 +4,7 @@ A record carries no client, no vector and no behaviour beyond conversion, so it 
 stream and in an export. Times are seconds since the epoch (UTC, float); identifiers are text.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
@@ -63,6 +64,9 @@ class Exchange(Record):
         source_ids: Ids of the messages or turns the exchange was made of; they make ingestion idempotent.
         user_name: Display name of the speaker of ``query``, if known.
         agent_name: Display name of the speaker of ``reply``, if known.
+
+    Raises:
+        ValueError: if ``said_at`` is not a finite number.
     """
 
     query: str
@@ -72,6 +76,11 @@ class Exchange(Record):
     source_ids: tuple[str, ...]
     user_name: str = ""
     agent_name: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a time that no order could be made of."""
+        if not math.isfinite(self.said_at):
+            raise ValueError(f"An exchange's said_at is seconds since the epoch, not {self.said_at}.")
 
 
 @dataclass(frozen=True, kw_only=True)

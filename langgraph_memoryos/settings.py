@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from langgraph_memoryos.heat import HeatWeights
 
@@ -53,12 +53,12 @@ class MemorySettings(BaseModel):
     promotion_heat: float = Field(
         default=5.0, ge=0.0, description="tau: segments hotter than this update the persona.",
     )
-    heat_visits_weight: float = Field(default=1.0, ge=0.0, description="alpha, heat per recall that used the segment.")
-    heat_interactions_weight: float = Field(
+    heat_visits_weight: FiniteFloat = Field(default=1.0, ge=0.0, description="alpha, heat per recall that used the segment.")
+    heat_interactions_weight: FiniteFloat = Field(
         default=1.0, ge=0.0, description="beta, heat per page that joined since the last promotion.",
     )
-    heat_recency_weight: float = Field(default=1.0, ge=0.0, description="gamma, heat of a segment visited just now.")
-    recency_time_constant_seconds: float = Field(
+    heat_recency_weight: FiniteFloat = Field(default=1.0, ge=0.0, description="gamma, heat of a segment visited just now.")
+    recency_time_constant_seconds: FiniteFloat = Field(
         default=1e7, gt=0.0, description="mu: seconds after the last visit at which recency has fallen to 1/e.",
     )
     retrieval: Literal["fused", "two_stage"] = Field(

@@ -97,7 +97,7 @@ class Keys:
         return self._key("place", page_id)
 
     def window(self, page_id: str) -> str:
-        """Hash: the words around a page, indexed."""
+        """Hash: a page's words and those of the page before it, indexed."""
         return self._key("window", page_id)
 
     def segment(self, segment_id: str) -> str:

@@ -2,7 +2,7 @@
 
 Reciprocal-rank fusion throws away how much better a page is; here each search's scores are standardised over the
 candidates and added. A conversation stays on its subject for a while, so a page is found by the words of its window (its
-own, twice, and those of the page right before it), and lifted when something else in the same sitting answers well.
+own, three times, and those of the page right before it), and lifted when something else in the same sitting answers well.
 Sittings are priors that lift their pages, not gates that hide the others. Every weight was chosen on the LoCoMo
 development split (`benchmarks/README.md` has the table); they lie on a plateau where none of them matters much by itself.
 A third search, for the words of the page alone, was left out again: it found no more.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-WEIGHTS = {"semantic": 1.0, "window": 1.0, "length": 0.4, "sitting": 0.3}
+WEIGHTS = {"semantic": 1.0, "window": 1.2, "length": 0.4, "sitting": 0.3}
 NEIGHBOUR_WEIGHT = 0.1
 _CONFIDENT_RELEVANCE_PER_WORD = 3.5
 

@@ -12,13 +12,13 @@
 -- Returns {status, sequence, queue length}; status is new, same, changed, erased, or unread: the caller has to look again.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
 
--- A page is found by the words of its window: its own, twice, and those of the page before it. Not those of the page after
+-- A page is found by the words of its window: its own, three times, and those of the page before it. Not those of the page after
 -- it, with which every window would have to be written twice.
 local function write_window(of)
   if of == '' or redis.call('EXISTS', page_prefix .. of) == 0 then return end
   local own = redis.call('HMGET', page_prefix .. of, 'previous', 'content', 'owner', 'light')
-  local words = {own[2], own[2]}
-  if own[1] ~= '' then words[3] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
+  local words = {own[2], own[2], own[2]}
+  if own[1] ~= '' then words[4] = redis.call('HGET', page_prefix .. own[1], 'content') or '' end
   redis.call('HSET', window_prefix .. of, 'text', table.concat(words, ' '), 'owner', own[3], 'light', own[4])
 end
 

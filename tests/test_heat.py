@@ -89,3 +89,9 @@ def test_f_score_is_similarity_plus_overlap(similarity: float, left: tuple[str, 
     found = f_score(similarity=similarity, left_keywords=left, right_keywords=right)
     assert -1.0 <= found <= 2.0
     assert found == similarity + keyword_overlap(left, right)
+
+
+@pytest.mark.parametrize("name", ["heat_visits_weight", "heat_interactions_weight", "heat_recency_weight"])
+def test_weights_are_finite(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        MemorySettings(**{name: math.inf})

@@ -14,7 +14,7 @@ from langgraph_memoryos.records import Fact, Page, ProfileField, SegmentSummary,
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.stores.pages import PageWritten
 from langgraph_memoryos.stores.recall import RecallRequest
-from langgraph_memoryos.stores.schema import failed_documents
+from langgraph_memoryos.stores.schema import KINDS, failed_documents
 from langgraph_memoryos.stores.segments import PlacedPage
 from tests.memory_support import (
     START,
@@ -49,6 +49,12 @@ def round_trips(memory: MemoryOS) -> Iterator[list[int]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pool, "get_connection", counted)
         yield sent
+
+
+@pytest.mark.parametrize("moment", [float("nan"), float("inf")])
+def test_exchange_without_a_real_time_is_refused(moment: float) -> None:
+    with pytest.raises(ValueError, match="seconds since the epoch"):
+        exchange("Hello", said_at=moment)
 
 
 def write(memory: MemoryOS, *said: str, thread: str = "talk") -> list[PageWritten]:
@@ -682,7 +688,7 @@ class TestSetup:
         settle(memory, "alpha", "", "\ud800\0", "用户")
         memory.parts.facts.add(ANN, [fact("x"), fact("用户 \0")], capacity=9)
         failed = failed_documents(memory.connection.client, namespace=memory._namespace)
-        assert failed == {"page": 0, "window": 0, "segment": 0, "fact": 0}
+        assert failed == dict.fromkeys(KINDS, 0)
 
 
 class TestForgettingOverAgents:
