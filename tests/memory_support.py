@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import time
 import zlib
 from collections import Counter
@@ -185,6 +186,22 @@ def exported(memory: MemoryOS, user_id: str | int, kind: str = "page") -> list[d
 def queries(memory: MemoryOS, user_id: str | int) -> list[str]:
     """Return what the user said, in order of arrival."""
     return [page["query"] for page in exported(memory, user_id)]
+
+
+def without_ids(value: Any) -> Any:
+    """Return a result without what differs between any two users: their name, and the ids made of it."""
+    if isinstance(value, dict):
+        return {key: without_ids(item) for key, item in value.items() if key != "user_id"}
+    if isinstance(value, list | tuple):
+        return [without_ids(item) for item in value]
+    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{32}(-[-a-z0-9]+)?|.*lc_run.*", value):
+        return "id"
+    return (value.type, value.text) if hasattr(value, "text") else value
+
+
+def lines(value: Any) -> list[str]:
+    """Return a result without ids as lines, which pytest compares readably."""
+    return json.dumps(without_ids(value), indent=1, ensure_ascii=False).splitlines()
 
 
 def owner(user_id: str = "ann", agent_id: str = "assistant") -> Scope:

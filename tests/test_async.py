@@ -1,8 +1,6 @@
 """Asynchronous use: one object serves any number of event loops, and ``ainvoke`` does what ``invoke`` does."""
 
 import asyncio
-import json
-import re
 from typing import Any
 
 import pytest
@@ -20,10 +18,12 @@ from tests.memory_support import (
     PlayedModel,
     asked,
     exported,
+    lines,
     owner,
     queries,
     run_of,
     tell,
+    without_ids,
 )
 
 pytest_plugins = ["tests.memory_fixtures"]
@@ -75,22 +75,6 @@ async def test_opened_inside_a_loop(redis_url: str, redis_prefix: str) -> None:
     async with memory:
         await memory.remember.ainvoke({"messages": [("user", "hi"), ("ai", "ho")]}, run_of("ann"))
         assert await asyncio.to_thread(queries, memory, "ann") == ["hi"]
-
-
-def without_ids(value: Any) -> Any:
-    """Return a result without what differs between any two users: their name, and the ids made of it."""
-    if isinstance(value, dict):
-        return {key: without_ids(item) for key, item in value.items() if key != "user_id"}
-    if isinstance(value, list | tuple):
-        return [without_ids(item) for item in value]
-    if isinstance(value, str) and re.fullmatch("[0-9a-f]{32}|.*lc_run.*", value):
-        return "id"
-    return (value.type, value.text) if hasattr(value, "text") else value
-
-
-def lines(value: Any) -> list[str]:
-    """Return a result without ids as lines, which pytest compares readably."""
-    return json.dumps(without_ids(value), indent=1, ensure_ascii=False).splitlines()
 
 
 @pytest.mark.parametrize("by_model", [False, True])
