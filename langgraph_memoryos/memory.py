@@ -3,7 +3,7 @@
 import asyncio
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -28,6 +28,7 @@ from langgraph_memoryos.graphs import (
 from langgraph_memoryos.heat import heat
 from langgraph_memoryos.ids import readable_id
 from langgraph_memoryos.local_models import choose_chat_model, default_embeddings, has_capable_model
+from langgraph_memoryos.off_loop import read_off_loop
 from langgraph_memoryos.records import Exchange, ProfileField, Scope, ScoredPage
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.state import Remembered
@@ -49,13 +50,15 @@ from langgraph_memoryos.stores.segments import SegmentStore
 GraphName = Literal["recall", "remember", "chat", "consolidate"]
 Graph = CompiledStateGraph[Any, Any, Any, Any]
 _SUPPORT_THREAD = "\x00no-thread"
+_EXPORTED_AT_ONCE = 100
 
 
 class MemoryOS:
     """A long-term memory of users for LangGraph agents.
 
     Open it with :meth:`open_sync` or ``await`` :meth:`open`; use it as a context manager or call :meth:`close`.
-    One object serves many users, threads and event loops: nothing in it belongs to a loop.
+    One object serves many users, threads and event loops: nothing in it belongs to a loop. What waits for Redis or a
+    model has a second form whose name begins with ``a``, which waits without blocking the event loop.
 
     Example:
         >>> memory = MemoryOS.open_sync()                                     # doctest: +SKIP
@@ -178,6 +181,10 @@ class MemoryOS:
             self._reply_model = choose_chat_model().build()
         return self._reply_model
 
+    async def areply_model(self) -> BaseChatModel:
+        """Return :attr:`reply_model`; after it, neither that nor :attr:`chat` waits for the model to start."""
+        return await asyncio.to_thread(lambda: self.reply_model)
+
     def checkpointer(self) -> RedisSaver:
         """Return a checkpointer for ``invoke`` and ``stream`` in the memory's own Redis."""
         saver = RedisSaver(redis_client=self._connection.client)
@@ -204,8 +211,18 @@ class MemoryOS:
         """
         scope = self._scope(user_id, agent_id)
         for exchange in exchanges:
-            state = {"exchanges": [exchange.to_json()], **scope.to_json(), "thread_id": exchange.thread_id}
-            yield self.remember.invoke(state)["remembered"]
+            yield self.remember.invoke(_import_of(exchange, scope))["remembered"]
+
+    async def aingest(
+        self, exchanges: Iterable[Exchange], *, user_id: str | int, agent_id: str | int | None = None,
+    ) -> AsyncIterator[Remembered]:
+        """Import exchanges as :meth:`ingest` does; the model for maintenance is awaited.
+
+        ``exchanges`` itself is iterated in the loop.
+        """
+        scope = self._scope(user_id, agent_id)
+        for exchange in exchanges:
+            yield (await self.remember.ainvoke(_import_of(exchange, scope)))["remembered"]
 
     def search(
         self, query: str, *, user_id: str | int, agent_id: str | int | None = None,
@@ -220,6 +237,12 @@ class MemoryOS:
         )
         return self._parts.recall.find(request).pages
 
+    async def asearch(
+        self, query: str, *, user_id: str | int, agent_id: str | int | None = None,
+    ) -> tuple[ScoredPage, ...]:
+        """Search in a thread; all is as in :meth:`search`."""
+        return await asyncio.to_thread(self.search, query, user_id=user_id, agent_id=agent_id)
+
     def export(self, user_id: str | int) -> Iterator[dict[str, Any]]:
         """Yield everything known of a user as JSON objects with a ``kind``: page, segment, fact, trait, profile, ….
 
@@ -231,6 +254,10 @@ class MemoryOS:
             yield {"kind": "page"} | page.to_json()
         for agent_id in dict.fromkeys((self._parts.default_agent, *self._parts.pages.agents(user))):
             yield from self._export_agent(Scope(user_id=user, agent_id=agent_id))
+
+    def aexport(self, user_id: str | int) -> AsyncIterator[dict[str, Any]]:
+        """Yield what :meth:`export` yields, read in threads, 100 objects at a time."""
+        return read_off_loop(lambda: self.export(user_id), batch=_EXPORTED_AT_ONCE)
 
     def _export_agent(self, scope: Scope) -> Iterator[dict[str, Any]]:
         parts = self._parts
@@ -285,6 +312,10 @@ class MemoryOS:
             "archive": {"items": archive.count(scope), "documents": archive.sources(scope)},
         }
 
+    async def ainspect(self, user_id: str | int, *, agent_id: str | int | None = None) -> dict[str, Any]:
+        """Inspect in a thread; all is as in :meth:`inspect`."""
+        return await asyncio.to_thread(self.inspect, user_id, agent_id=agent_id)
+
     def set_profile(
         self, user_id: str | int, values: Mapping[str, str], *, agent_id: str | int | None = None,
         of: Literal["user", "agent"] = "user",
@@ -293,6 +324,13 @@ class MemoryOS:
         scope = self._scope(user_id, agent_id)
         for entry in _profile(values, valid_from=self._parts.clock()):
             self._parts.personas.set_profile(scope, "user_profile" if of == "user" else "agent_profile", entry)
+
+    async def aset_profile(
+        self, user_id: str | int, values: Mapping[str, str], *, agent_id: str | int | None = None,
+        of: Literal["user", "agent"] = "user",
+    ) -> None:
+        """Set profile fields in a thread; all is as in :meth:`set_profile`."""
+        await asyncio.to_thread(self.set_profile, user_id, values, agent_id=agent_id, of=of)
 
     def forget(
         self, user_id: str | int, *, page_id: str | Sequence[str] | None = None,
@@ -329,6 +367,16 @@ class MemoryOS:
                 f"This user has no {what} {', '.join(map(repr, erased.missing))}: `export` lists the {what} ids.",
             )
         return erased
+
+    async def aforget(
+        self, user_id: str | int, *, page_id: str | Sequence[str] | None = None,
+        fact_id: str | Sequence[str] | None = None, thread_id: str | int | None = None,
+        agent_id: str | int | None = None,
+    ) -> Erased:
+        """Forget in a thread; all is as in :meth:`forget`. A caller that is cancelled does not stop the thread."""
+        return await asyncio.to_thread(
+            self.forget, user_id, page_id=page_id, fact_id=fact_id, thread_id=thread_id, agent_id=agent_id,
+        )
 
     def _resummarised(self, scope: Scope, erased: Erased) -> Erased:
         """Make the summaries of touched segments anew; the deterministic analyst cannot fail half-way."""
@@ -392,6 +440,11 @@ class MemoryOS:
     async def __aexit__(self, *_: object) -> None:
         """Close without blocking the event loop."""
         await self.aclose()
+
+
+def _import_of(exchange: Exchange, scope: Scope) -> dict[str, Any]:
+    """Return the state in which ``remember`` takes in an exchange."""
+    return {"exchanges": [exchange.to_json()], **scope.to_json(), "thread_id": exchange.thread_id}
 
 
 def _listed(named: str | Sequence[str]) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """The face of MemGPT's virtual context: open it over a memory, talk, look into it."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from langgraph_memoryos.graphs import build_virtual_context_graph
 from langgraph_memoryos.identity import DEFAULT_THREAD
 from langgraph_memoryos.ids import readable_id
 from langgraph_memoryos.memory import Graph, MemoryOS
+from langgraph_memoryos.off_loop import read_off_loop
 from langgraph_memoryos.records import Scope
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import BlockStore
@@ -30,9 +32,15 @@ from langgraph_memoryos.tools import TOOL_NAMES, memory_tools
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Event, Turn
 
+TIMER = "A timer went off. Do what is due; there may be nothing to do."
+"""What the model reads at a tick."""
+
 
 class VirtualContext:
     """An agent with a virtual context (MemGPT, arXiv 2310.08560), alone or together with MemoryOS.
+
+    Methods that send, load or list have a second form whose name begins with ``a``: it takes the same and never blocks
+    the event loop; the model is awaited. A checkpointer has to be one for asyncio then.
 
     Args:
         memory: An open memory; it stays the caller's to close.
@@ -102,13 +110,22 @@ class VirtualContext:
             agent_id: To which agent; default: the memory's own.
             thread_id: In which conversation.
         """
-        message = HumanMessage(text, id=self._memory.parts.new_turn_id())
-        result = self._run({"messages": [message]}, user_id, agent_id, thread_id)
-        if self.settings.mode == "memoryos":
-            reply = message_text(result["messages"][-1])
-            return Turn(kind="user_message", reason="done", steps=1, sent=[reply])
-        report: Turn = result["virtual"]
-        return report
+        return self._report(self._run(self._message(text), user_id, agent_id, thread_id))
+
+    async def asend(
+        self,
+        text: str,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
+    ) -> Turn:
+        """Handle a user's message as :meth:`send` does, without blocking the event loop.
+
+        Raises:
+            MemoryOSError: the checkpointer has no asynchronous side.
+        """
+        return self._report(await self._arun(self._message(text), user_id, agent_id, thread_id))
 
     def alert(
         self,
@@ -129,7 +146,18 @@ class VirtualContext:
         Raises:
             MemoryOSError: in mode ``memoryos``, which only knows messages.
         """
-        return self._event("system_alert", text, user_id, agent_id, thread_id)
+        return self._report(self._run(self._event("system_alert", text), user_id, agent_id, thread_id))
+
+    async def aalert(
+        self,
+        text: str,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
+    ) -> Turn:
+        """Do as :meth:`alert`, without blocking the event loop; errors are those of both it and :meth:`asend`."""
+        return self._report(await self._arun(self._event("system_alert", text), user_id, agent_id, thread_id))
 
     def interaction(
         self,
@@ -143,11 +171,22 @@ class VirtualContext:
 
         Args and errors are those of :meth:`alert`.
         """
-        return self._event("user_interaction", text, user_id, agent_id, thread_id)
+        return self._report(self._run(self._event("user_interaction", text), user_id, agent_id, thread_id))
+
+    async def ainteraction(
+        self,
+        text: str,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
+    ) -> Turn:
+        """Do as :meth:`interaction`, without blocking the event loop; errors are those of both it and :meth:`asend`."""
+        return self._report(await self._arun(self._event("user_interaction", text), user_id, agent_id, thread_id))
 
     def tick(
         self,
-        text: str = "A timer went off. Do what is due; there may be nothing to do.",
+        text: str = TIMER,
         *,
         user_id: str | int,
         agent_id: str | int | None = None,
@@ -158,25 +197,62 @@ class VirtualContext:
         It is skipped while the thread is busy (``reason`` is ``busy``) and during ``pause_heartbeats``
         (``paused``). Args and errors are those of :meth:`alert`.
         """
-        return self._event("timed", text, user_id, agent_id, thread_id)
+        return self._report(self._run(self._event("timed", text), user_id, agent_id, thread_id))
 
-    def _event(
-        self, kind: str, text: str, user_id: str | int, agent_id: str | int | None, thread_id: str | int
+    async def atick(
+        self,
+        text: str = TIMER,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+        thread_id: str | int = DEFAULT_THREAD,
     ) -> Turn:
+        """Do as :meth:`tick`, without blocking the event loop; errors are those of both it and :meth:`asend`."""
+        return self._report(await self._arun(self._event("timed", text), user_id, agent_id, thread_id))
+
+    def _message(self, text: str) -> dict[str, Any]:
+        return {"messages": [HumanMessage(text, id=self._memory.parts.new_turn_id())]}
+
+    def _event(self, kind: str, text: str) -> dict[str, Any]:
         if self.settings.mode == "memoryos":
             raise MemoryOSError("Only a message can be sent in mode memoryos; events need memgpt or hybrid.")
-        event = Event(kind=kind, text=text, id=self._memory.parts.new_turn_id())
-        report: Turn = self._run({"event": event}, user_id, agent_id, thread_id)["virtual"]
-        return report
+        return {"event": Event(kind=kind, text=text, id=self._memory.parts.new_turn_id())}
 
     def _run(
         self, given: dict[str, Any], user_id: str | int, agent_id: str | int | None, thread_id: str | int
     ) -> dict[str, Any]:
+        graph, config, who = self._prepared(user_id, agent_id, thread_id)
+        result: dict[str, Any] = graph.invoke(given, config, context=who)
+        return result
+
+    async def _arun(
+        self, given: dict[str, Any], user_id: str | int, agent_id: str | int | None, thread_id: str | int
+    ) -> dict[str, Any]:
+        kind = type(self._checkpointer)
+        if getattr(kind, "aget_tuple", None) is BaseCheckpointSaver.aget_tuple:
+            raise MemoryOSError(
+                f"{kind.__name__} only serves synchronous calls: give VirtualContext the checkpointer of "
+                "`await memory.async_checkpointer()`, or none."
+            )
+        graph, config, who = await asyncio.to_thread(self._prepared, user_id, agent_id, thread_id)
+        result: dict[str, Any] = await graph.ainvoke(given, config, context=who)
+        return result
+
+    def _prepared(
+        self, user_id: str | int, agent_id: str | int | None, thread_id: str | int
+    ) -> tuple[Graph, RunnableConfig, dict[str, Any]]:
+        """Return the graph, and the config and context of a run; starts the model and writes new blocks."""
         who = self.scope(user_id, agent_id).to_json() | {"thread_id": readable_id(thread_id, what="thread_id")}
         # Not the thread's name: two users who both call a thread "default" must not share its checkpoint.
         config = RunnableConfig(configurable={"thread_id": self.checkpoint_thread(**who)})
-        result: dict[str, Any] = self.graph.invoke(given, config, context=who)
-        return result
+        return self.graph, config, who
+
+    def _report(self, result: dict[str, Any]) -> Turn:
+        if self.settings.mode == "memoryos":
+            reply = message_text(result["messages"][-1])
+            return Turn(kind="user_message", reason="done", steps=1, sent=[reply])
+        report: Turn = result["virtual"]
+        return report
 
     def checkpoint_thread(self, *, user_id: str, agent_id: str, thread_id: str) -> str:
         """Return the ``thread_id`` under which a checkpointer keeps a user's thread."""
@@ -200,6 +276,16 @@ class VirtualContext:
             clock=parts.clock,
         )
 
+    def aload_documents(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+    ) -> AsyncIterator[LoadReport]:
+        """Load as :meth:`load_documents` does, in threads; nothing happens until the iterator is consumed."""
+        return read_off_loop(lambda: self.load_documents(path, user_id=user_id, agent_id=agent_id), batch=1)
+
     def messages(
         self,
         user_id: str | int,
@@ -209,6 +295,16 @@ class VirtualContext:
     ) -> tuple[Entry, ...]:
         """Return every message of a thread in order, evicted ones and sent texts included."""
         return self.log.all(self.scope(user_id, agent_id), str(thread_id))
+
+    async def amessages(
+        self,
+        user_id: str | int,
+        thread_id: str | int = DEFAULT_THREAD,
+        *,
+        agent_id: str | int | None = None,
+    ) -> tuple[Entry, ...]:
+        """Return the :meth:`messages` of a thread, read in another thread of the process."""
+        return await asyncio.to_thread(self.messages, user_id, thread_id, agent_id=agent_id)
 
     def tools(self, *, names: tuple[str, ...] = TOOL_NAMES, **options: Any) -> list[BaseTool]:
         """Return functions as tools for an agent of your own; see :func:`memory_tools`."""

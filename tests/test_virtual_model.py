@@ -1,6 +1,7 @@
-"""The loop with a real, small, local model: 40 turns in a window of 2,048 tokens."""
+"""The loop with a real, small, local model: 40 turns in a window of 2,048 tokens, and a few in an event loop."""
 
 import pytest
+from blockbuster import blockbuster_ctx
 from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
@@ -41,3 +42,16 @@ def test_forty_turns_in_a_small_window(memory: MemoryOS):
     found = agent.search.conversation(agent.scope("u"), SearchRequest(query="locker code"))
     assert found.items[0].query == "My locker code is 7319-heron."
     assert len([entry for entry in agent.messages("u", "t") if entry["kind"] == "user_message"]) == 40
+
+
+@pytest.mark.model
+@pytest.mark.timeout(600)
+async def test_turns_in_an_event_loop_await_the_model(memory: MemoryOS):
+    agent = VirtualContext(memory, settings=SETTINGS)
+    with blockbuster_ctx() as watcher:
+        watcher.functions["threading.Lock.acquire"].deactivate()
+        reports = [await agent.asend(text, user_id="u") for text in ("My locker code is 7319-heron.", TALK)]
+        assert [entry["text"] for entry in await agent.amessages("u") if entry["kind"] == "user_message"][1] == TALK
+    assert all(report["reason"] in ("done", "step_cap", "repeated_failure") for report in reports)
+    assert any(report["sent"] for report in reports)
+    assert all(report["usage"]["input_tokens"] for report in reports)
