@@ -53,6 +53,11 @@ def segment_id(first_page_id: str) -> str:
     return digest("segment", first_page_id)
 
 
+def document_id(path: str) -> str:
+    """Return the id of the document at an absolute path."""
+    return digest("document", path)
+
+
 def fact_id(*, user_id: str, agent_id: str, collection: str, text_key: str, origin: str) -> str:
     """Return the id of a fact: its normalised text and the page (or moment) it first came from."""
     return digest("fact", user_id, agent_id, collection, text_key, origin)

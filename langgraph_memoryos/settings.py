@@ -53,11 +53,11 @@ class MemorySettings(BaseModel):
     promotion_heat: float = Field(
         default=5.0, ge=0.0, description="tau: segments hotter than this update the persona.",
     )
-    heat_visits_weight: FiniteFloat = Field(default=1.0, ge=0.0, description="alpha, heat per recall that used the segment.")
+    heat_visits_weight: FiniteFloat = Field(default=1.0, ge=0.0, description="alpha: heat per recall that used it.")
     heat_interactions_weight: FiniteFloat = Field(
-        default=1.0, ge=0.0, description="beta, heat per page that joined since the last promotion.",
+        default=1.0, ge=0.0, description="beta: heat per page that joined since the last promotion.",
     )
-    heat_recency_weight: FiniteFloat = Field(default=1.0, ge=0.0, description="gamma, heat of a segment visited just now.")
+    heat_recency_weight: FiniteFloat = Field(default=1.0, ge=0.0, description="gamma: heat of one visited just now.")
     recency_time_constant_seconds: FiniteFloat = Field(
         default=1e7, gt=0.0, description="mu: seconds after the last visit at which recency has fallen to 1/e.",
     )

@@ -13,7 +13,7 @@ from langchain_core.tools import BaseTool
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import StateGraph
 
-from langgraph_memoryos.archive_documents import LoadReport, load_documents
+from langgraph_memoryos.archive_documents import LoadReport, load_documents, unload_documents
 from langgraph_memoryos.dialogue import message_text
 from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.function_tools import blocks_of
@@ -266,7 +266,11 @@ class VirtualContext:
         user_id: str | int,
         agent_id: str | int | None = None,
     ) -> Iterator[LoadReport]:
-        """Load text or Markdown files, or folders of them, into the archive; yields a report per file."""
+        """Load text or Markdown files, or folders of them, into the archive; yields a report per file.
+
+        Nothing happens until the iterator is consumed. A changed document takes the place of its former version; see
+        :func:`langgraph_memoryos.archive_documents.load_documents`.
+        """
         parts = self._memory.parts
         return load_documents(
             path,
@@ -285,6 +289,21 @@ class VirtualContext:
     ) -> AsyncIterator[LoadReport]:
         """Load as :meth:`load_documents` does, in threads; nothing happens until the iterator is consumed."""
         return read_off_loop(lambda: self.load_documents(path, user_id=user_id, agent_id=agent_id), batch=1)
+
+    def unload_documents(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+    ) -> Iterator[LoadReport]:
+        """Take what was loaded from a file or folder out of the archive; yields a report per document.
+
+        The files may be gone. Nothing happens until the iterator is consumed. The texts leave the search and stay on
+        record; those that another document or the model itself has stay in.
+        """
+        scope = self.scope(user_id, agent_id)
+        return unload_documents(path, archival=self.archival, scope=scope, clock=self._memory.parts.clock)
 
     def messages(
         self,

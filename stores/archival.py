@@ -2,28 +2,38 @@
 
 Items are facts with the collection ``archival``, so export and erase know them, searched by an index of their own.
 Unlike statements about the user, two texts are the same only if every character is.
+
+A text is in the archive as long as somebody has it: a loaded document, or the model, which inserted it itself. What a
+document had before and has no more, it lets go of; with the last holder a text retires. What a function deletes goes
+whoever has it, and stays out as long as its documents have it unchanged.
 """
 
 import json
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from redis import Redis
 
 from langgraph_memoryos import ids
-from langgraph_memoryos.errors import RecordNotFoundError
+from langgraph_memoryos.errors import MemoryOSError, RecordNotFoundError
 from langgraph_memoryos.records import Record, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.embedder import Embedder
-from langgraph_memoryos.stores.keys import Keys, Namespace
+from langgraph_memoryos.stores.keys import Namespace
 from langgraph_memoryos.text import index_text, storable
 
 COLLECTION = "archival"
 ITEM_FIELDS = ("json", "valid_from", "sequence", "status", "superseded_by")
-_UNBOUNDED = 10**12
 _BATCH = 32
+_DIGESTS = 500
+
+
+class OvertakenError(MemoryOSError):
+    """Another load of the same document began, or it was removed: this one writes no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,9 +44,9 @@ class ArchivalItem(Record):
         item_id: Its id.
         number: Short number by which functions address it, unique within the user.
         text: The text.
-        source: Name of the document it was loaded from, or empty.
+        source: Name of a document that has it, or empty.
         added_at: Seconds since the epoch.
-        current: False once it was updated or deleted by a function; such items are kept, but not found.
+        current: False once a function updated or deleted it, or its document has it no more; it is kept, but not found.
     """
 
     item_id: str
@@ -45,6 +55,30 @@ class ArchivalItem(Record):
     source: str = ""
     added_at: float = 0.0
     current: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArchivedDocument(Record):
+    """One version of a loaded document; while this is its entry, no load of another version writes.
+
+    Attributes:
+        document_id: Its id, a hash of the path.
+        path: Where it is: absolute, links resolved.
+        name: What is shown as the source of its texts.
+        chunks: How many texts it has.
+        version: Hash of the texts.
+    """
+
+    document_id: str
+    path: str
+    name: str
+    chunks: int = 0
+    version: str = ""
+
+    @property
+    def entry(self) -> str:
+        """The document as it is stored, and compared."""
+        return json.dumps(self.to_json())
 
 
 def parse_item(document_id: str, values: Sequence[bytes | None]) -> ArchivalItem | None:
@@ -74,33 +108,100 @@ class ArchivalStore:
         self._namespace = namespace
         self._embedder = embedder
 
-    def insert(self, scope: Scope, texts: Sequence[str], *, now: float, source: str = "") -> tuple[str, ...]:
-        """Store texts in order and return their ids; an identical current text is stored once."""
+    def insert(
+        self,
+        scope: Scope,
+        texts: Sequence[str],
+        *,
+        now: float,
+        source: str = "",
+        document: ArchivedDocument | None = None,
+    ) -> tuple[str, ...]:
+        """Store texts in order and return their ids; an identical current text is stored once.
+
+        Without a document they are the model's own, and no load retires them.
+
+        Raises:
+            OvertakenError: another load of the document began.
+        """
         clean = [storable(text) for text in texts]
         stored: list[str] = []
-        keys = self._namespace.keys(scope)
-        self._client.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
+        if document is None:
+            self._register(self._client, scope)
         for start in range(0, len(clean), _BATCH):
             batch = clean[start : start + _BATCH]
             vectors = self._embedder.embed_passages(batch)
             pipeline = self._client.pipeline(transaction=False)
             for text, vector in zip(batch, vectors, strict=True):
-                self._put(pipeline, scope, text, vector.tobytes(), now=now, source=source)
-            stored += [found.decode() for _, found in pipeline.execute()]
+                self._put(pipeline, scope, text, vector.tobytes(), now=now, source=source, document=document)
+            stored += [found.decode() for found in _unless_overtaken(pipeline.execute())]
         return tuple(stored)
 
-    def missing(self, scope: Scope, texts: Sequence[str]) -> list[str]:
-        """Return the texts that are not stored yet, each once, so that only these are embedded."""
-        clean = list(dict.fromkeys(storable(text) for text in texts))
-        if not clean:
-            return []
-        known: Any = self._client.hmget(
-            self._namespace.keys(scope).fact_texts(COLLECTION), [_text_key(text) for text in clean]
-        )
-        return [text for text, item in zip(clean, known, strict=True) if item is None]
+    def _register(self, client: Any, scope: Scope) -> None:
+        keys = self._namespace.keys(scope)
+        client.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
+
+    def begin(self, scope: Scope, document: ArchivedDocument, texts: Sequence[str]) -> list[str]:
+        """Begin to load a version of a document, and stop what loads another; return its texts to insert, each once.
+
+        Those that are in the archive already the document has from now on, without being embedded.
+        """
+        keys = self._namespace.keys(scope)
+        clean = {_text_key(text): text for text in map(storable, texts)}
+        pipeline = self._client.pipeline()  # a transaction: another load begins before all of it, or after
+        self._register(pipeline, scope)
+        pipeline.hset(keys.documents, document.document_id, document.entry)
+        for batch in _batches(list(clean)):
+            scripts.run(
+                pipeline,
+                "take_chunks",
+                keys=[keys.fact_texts(COLLECTION), keys.chunks(document.document_id)],
+                args=[document.document_id, keys.holders(""), *batch],
+            )
+        replies = pipeline.execute()[2:]
+        return [clean[digest.decode()] for missing in replies for digest in missing]
+
+    def finish(self, scope: Scope, document: ArchivedDocument, texts: Sequence[str], *, now: float) -> int:
+        """Let a document go of all texts but these, and return how many retired: those nobody else has.
+
+        Of a document without texts no entry is kept.
+
+        Raises:
+            OvertakenError: another load of the document began.
+        """
+        keys = self._namespace.keys(scope)
+        former: Any = self._client.smembers(keys.chunks(document.document_id))
+        dropped = {digest.decode() for digest in former}.difference(_text_key(storable(text)) for text in texts)
+        pipeline = self._client.pipeline(transaction=False)
+        for batch in _batches(sorted(dropped)):
+            scripts.run(
+                pipeline,
+                "release_chunks",
+                keys=[
+                    keys.documents,
+                    keys.facts(COLLECTION),
+                    keys.past_facts(COLLECTION),
+                    keys.fact_texts(COLLECTION),
+                    keys.chunks(document.document_id),
+                ],
+                args=[document.document_id, document.entry, keys.fact(""), keys.holders(""), now, *batch],
+            )
+        retired: int = sum(_unless_overtaken(pipeline.execute()))
+        if not texts:
+            args = [document.document_id, document.entry, ""]
+            scripts.run(self._client, "replace_field", keys=[keys.documents], args=args)
+        return retired
 
     def _put(
-        self, pipeline: Any, scope: Scope, text: str, vector: bytes, *, now: float, source: str
+        self,
+        pipeline: Any,
+        scope: Scope,
+        text: str,
+        vector: bytes,
+        *,
+        now: float,
+        source: str,
+        document: ArchivedDocument | None,
     ) -> None:
         keys = self._namespace.keys(scope)
         item_id = ids.fact_id(
@@ -111,39 +212,40 @@ class ArchivalStore:
             # The digest of the text makes it stored once; a deleted text may come back as a new item.
             origin=uuid.uuid4().hex,
         )
-        content = json.dumps(
-            scope.to_json() | {"fact_id": item_id, "collection": COLLECTION, "text": text, "source": source}
-        )
+        content = scope.to_json() | {"fact_id": item_id, "collection": COLLECTION, "text": text, "source": source}
+        fields = {
+            "json": json.dumps(content),
+            "owner": keys.owner,
+            "collection": COLLECTION,
+            "status": "current",
+            "said_at": now,
+            "text": index_text(text),
+            "vector": vector,
+            "sources": "[]",
+            "confirmed_at": now,
+            "valid_from": now,
+            "valid_to": "",
+            "superseded_by": "",
+        }
+        holder, entry = (document.document_id, document.entry) if document else ("", "")
         scripts.run(
             pipeline,
-            "put_fact",
+            "put_chunk",
             keys=[
                 keys.fact(item_id),
                 keys.facts(COLLECTION),
-                keys.past_facts(COLLECTION),
                 keys.fact_texts(COLLECTION),
                 keys.sequence,
+                keys.documents,
+                keys.chunks(holder),
             ],
             args=[
                 item_id,
                 _text_key(text),
-                now,
-                _UNBOUNDED,
-                keys.fact(""),
-                "[]",
-                0,
-                "json",
-                content,
-                "owner",
-                keys.owner,
-                "collection",
-                COLLECTION,
-                "said_at",
-                now,
-                "text",
-                index_text(text),
-                "vector",
-                vector,
+                holder,
+                entry,
+                keys.holders(""),
+                *chain.from_iterable(fields.items()),
             ],
         )
 
@@ -195,24 +297,42 @@ class ArchivalStore:
                     keys.facts(COLLECTION),
                     keys.past_facts(COLLECTION),
                     keys.fact_texts(COLLECTION),
+                    keys.holders(item_id),
                 ],
                 args=[item_id, successor, now],
             )
         )
 
-    def sources(self, scope: Scope) -> dict[str, int]:
-        """Return the loaded documents by name, with their numbers of chunks."""
-        raw: Any = self._client.hvals(self._namespace.keys(scope).archived_sources)
-        entries = [json.loads(value) for value in raw]
-        return {entry["name"]: entry["chunks"] for entry in sorted(entries, key=lambda entry: entry["name"])}
+    def documents(self, scope: Scope) -> tuple[ArchivedDocument, ...]:
+        """Return the loaded documents, those whose load was interrupted included, by name and path."""
+        raw: Any = self._client.hvals(self._namespace.keys(scope).documents)
+        found = [ArchivedDocument.from_json(json.loads(entry)) for entry in raw]
+        return tuple(sorted(found, key=lambda document: (document.name, document.path)))
 
-    def record_source(self, scope: Scope, name: str, *, chunks: int) -> None:
-        """Note that a document was loaded whole."""
-        keys: Keys = self._namespace.keys(scope)
-        self._client.hset(
-            keys.archived_sources, ids.digest("source", name), json.dumps({"name": name, "chunks": chunks})
-        )
+    def sources(self, scope: Scope) -> dict[str, int]:
+        """Return the loaded documents' numbers of chunks by name, of several with one name by path."""
+        found = self.documents(scope)
+        times = Counter(document.name for document in found)
+        return {
+            document.name if times[document.name] == 1 else document.path: document.chunks
+            for document in found
+        }
+
+
+def version_of(texts: Sequence[str]) -> str:
+    """Return what tells one version of a document from another."""
+    return ids.digest("version", *map(_text_key, map(storable, texts)))
 
 
 def _text_key(text: str) -> str:
     return ids.digest("archival", text)
+
+
+def _batches(digests: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (digests[start : start + _DIGESTS] for start in range(0, len(digests), _DIGESTS))
+
+
+def _unless_overtaken(replies: Sequence[Any]) -> Sequence[Any]:
+    if None in replies:
+        raise OvertakenError("Another load of the same document began, or it was removed or forgotten.")
+    return replies

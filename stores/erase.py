@@ -156,7 +156,7 @@ class Eraser:
                 scripts.run(
                     pipeline, "erase_fact",
                     keys=[keys.fact(fact.fact_id), keys.facts(fact.collection), keys.past_facts(fact.collection),
-                          keys.fact_texts(fact.collection), keys.erased],
+                          keys.fact_texts(fact.collection), keys.erased, keys.holders(fact.fact_id)],
                     args=[fact.fact_id, which],
                 )
             gone += sum(pipeline.execute())

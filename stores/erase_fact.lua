@@ -1,5 +1,5 @@
 -- Take erased pages from what a fact rests on, and destroy it with the last of them.
--- KEYS: fact, facts, past, texts, erased
+-- KEYS: fact, facts, past, texts, erased, holders
 -- ARGV: fact id, 'orphaned' (destroy what only erased pages support) or 'anyhow'
 -- Returns 1 when the fact was destroyed, else 0.
 local sources, text = unpack(redis.call('HMGET', KEYS[1], 'sources', 'text_digest'))
@@ -15,7 +15,7 @@ if ARGV[2] == 'orphaned' then
     return 0
   end
 end
-redis.call('UNLINK', KEYS[1])
+redis.call('UNLINK', KEYS[1], KEYS[6])
 redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('ZREM', KEYS[3], ARGV[1])
 -- The same words may be those of a newer fact by now.

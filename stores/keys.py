@@ -255,6 +255,14 @@ class Keys:
         return self._key("pause", self.agent)
 
     @property
-    def archived_sources(self) -> str:
-        """Hash: digest of a loaded document's name to JSON of its name and number of chunks."""
-        return self._key("sources", self.agent)
+    def documents(self) -> str:
+        """Hash: id of a loaded document to its entry, JSON of its path, name, number of chunks and version."""
+        return self._key("documents", self.agent)
+
+    def chunks(self, document_id: str) -> str:
+        """Set: digests of a loaded document's texts, those that were taken out of the archive since included."""
+        return self._key("chunks", self.agent, document_id)
+
+    def holders(self, item_id: str) -> str:
+        """Set: ids of the documents that have an archived text, and ``""`` if it was inserted on its own."""
+        return self._key("holders", item_id)

@@ -423,7 +423,8 @@ def test_chat_without_a_model_says_what_to_do(run, monkeypatch):
 # MemGPT: load, and chat in the other modes
 
 
-def test_load_reads_files_and_folders_once_and_memgpt_finds_them(run, run_json, tools, tmp_path):
+def test_load_reads_files_and_folders_once_and_memgpt_finds_them(run, run_json, tools, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "notes" / "deep").mkdir(parents=True)
     (tmp_path / "notes" / "deep" / "harbour.md").write_text(
         "# Harbour\n\n" + "\n".join(f"Ferry {number} leaves at 7:42." for number in range(120))
@@ -431,13 +432,13 @@ def test_load_reads_files_and_folders_once_and_memgpt_finds_them(run, run_json, 
     (tmp_path / "notes" / "code.txt").write_text("The locker code is 4711-zebra.")
     (tmp_path / "notes" / "photo.png").write_bytes(b"no text")
     (tmp_path / "notes" / "binary.txt").write_bytes(b"\xff\x00\xfe")
-    told = run("load", tmp_path / "notes", "--user", "ann").stdout
-    assert "2/3 code.txt: 1 chunks, 1 new\n" in told
-    assert "1/3 binary.txt: " in told
+    told = run("load", "notes", "--user", "ann").stdout
+    assert "2/3 notes/code.txt: 1 chunks, 1 new, 0 retired\n" in told
+    assert "1/3 notes/binary.txt: " in told
     assert ESCAPE not in told
     again = run_json("load", tmp_path / "notes", "--user", "ann")
     assert [(file["source"], file["added"], bool(file["problem"])) for file in again["files"]] == [
-        ("binary.txt", 0, True), ("code.txt", 0, False), ("deep/harbour.md", 0, False),
+        (f"{tmp_path}/notes/{name}", 0, name == "binary.txt") for name in ("binary.txt", "code.txt", "deep/harbour.md")
     ]  # fmt: skip
     assert again["items"] == sum(file["chunks"] for file in again["files"]) > 3
     one = run_json("load", tmp_path / "notes" / "code.txt", "--user", "bob")
@@ -448,6 +449,23 @@ def test_load_reads_files_and_folders_once_and_memgpt_finds_them(run, run_json, 
     assert "execute_functions: archival_memory_search OK: Showing" in asked.stdout
     assert "The locker code is 4711-zebra." in str(tools.asked[1])
     assert "\n4711-zebra\n" in asked.stdout
+
+
+def test_load_retires_what_a_document_has_no_more_and_removes_it_if_told(run, run_json, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = tmp_path / "notes" / "code.txt"
+    code.parent.mkdir()
+    code.write_text("The locker code is 4711-zebra.")
+    run("load", "notes", "--user", "ann")
+    code.write_text("The locker code is 1234-heron.")
+    assert "1/1 notes/code.txt: 1 chunks, 1 new, 1 retired\n" in run("load", "notes/code.txt", "--user", "ann").stdout
+    assert run_json("inspect", "--user", "ann")["archive"] == {"items": 1, "documents": {"notes/code.txt": 1}}
+    code.unlink()
+    removed = run_json("load", code, "--user", "ann", "--remove")
+    assert removed["files"] == [{"source": "notes/code.txt", "chunks": 0, "added": 0, "retired": 1, "problem": ""}]
+    assert removed["items"] == 0
+    assert "Nothing in the archive" in run("load", "notes", "--user", "ann", "--remove", exit_code=1).stderr
+    assert sum(entry["kind"] == "fact" for entry in exported(run, "ann")) == 2
 
 
 def test_load_says_what_it_cannot_load(run, tmp_path):

@@ -273,18 +273,21 @@ def test_tools_without_any_identity_are_refused(memory: MemoryOS):
         memory_tools(memory.parts, names=["nonsense"])
 
 
-def test_documents_are_loaded_with_progress_and_only_once(memory: MemoryOS, tmp_path: Path):
+def test_documents_are_loaded_with_progress_and_only_once(
+    memory: MemoryOS, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Harbour\n\n" + "The lighthouse keeper rests. " * 100, encoding="utf-8")
     (tmp_path / "b.txt").write_text("The zebra crossed the road.", encoding="utf-8")
     (tmp_path / "c.txt").write_bytes(b"\xff\x00\xfe binary")
     (tmp_path / "d.png").write_bytes(b"no text")
     one, _ = agent(memory)
-    reports = list(one.load_documents(tmp_path, user_id="u"))
+    reports = list(one.load_documents(".", user_id="u"))
     assert [(report.source, report.done, report.of) for report in reports] == [("b.txt", 1, 3), ("c.txt", 2, 3), ("notes/a.md", 3, 3)]
     assert reports[1].problem
     assert reports[2].chunks >= 3
-    assert [report.added for report in one.load_documents(tmp_path, user_id="u")] == [0, 0, 0]
+    assert [report.added for report in one.load_documents(".", user_id="u")] == [0, 0, 0]
     assert one.archival.sources(one.scope("u")) == {"b.txt": 1, "notes/a.md": reports[2].chunks}
     found = one.search.archive(one.scope("u"), SearchRequest(query="zebra")).items[0]
     assert (found.source, found.text) == ("b.txt", "The zebra crossed the road.")
