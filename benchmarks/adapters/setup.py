@@ -53,8 +53,11 @@ def make(name: str) -> None:
 def main() -> None:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adapters.setup", description=__doc__)
-    parser.add_argument("name", nargs="*", default=list(NAMES), choices=NAMES, help="default: all")
-    for name in parser.parse_args().name:
+    parser.add_argument("name", nargs="*", help=f"of {', '.join(NAMES)}; default: all")
+    given = parser.parse_args().name
+    if unknown := set(given) - set(NAMES):
+        parser.error(f"There is no library {', '.join(sorted(unknown))} here: name {', '.join(NAMES)}.")
+    for name in given or NAMES:
         print(f"{name}: {python_of(name).parent.parent}", flush=True)
         make(name)
 
