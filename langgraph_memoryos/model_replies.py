@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph_memoryos.dialogue import message_text, readable
 from langgraph_memoryos.prompts import virtual_context as prompt
 from langgraph_memoryos.prompts.function_results import envelope
+from langgraph_memoryos.virtual_queue import media_of
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage
 
@@ -130,7 +131,7 @@ def _prompt_message(message: QueueMessage, settings: VirtualContextSettings, *, 
     if message.kind == "summary":
         return HumanMessage(prompt.summary_text(message.text, moment=moment, zone=zone))
     said = prompt.event_text(message.kind, message.text, moment=moment, zone=zone)
-    media = [block for block in message.blocks if block.get("type") != "text"]
+    media = media_of(message.blocks)
     return HumanMessage([{"type": "text", "text": said}, *media] if media else said)
 
 

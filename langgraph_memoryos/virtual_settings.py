@@ -80,7 +80,7 @@ class VirtualContextSettings(BaseModel):
         default=0.5, gt=0, lt=1, description="Share of the window that a flush sets free."
     )
     keep_last_messages: int = Field(
-        default=3, ge=1, le=100, description="Newest messages that are never evicted."
+        default=3, ge=1, le=100, description="Newest messages that are never evicted, warnings not counted."
     )
     max_summary_tokens: int = Field(
         default=512, ge=32, description="Tokens of the recursive summary, at most."

@@ -13,7 +13,7 @@ from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.text_size import count_tokens
 from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
-from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, queue_tokens
+from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, queue_tokens, warning_waits
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
 
@@ -41,7 +41,8 @@ class CheckPressureUpdate(TypedDict, total=False):
 class CheckPressure:
     """Count the input of the next call; warn once per period, which a flush ends (MemGPT, section 2.2).
 
-    A warning that falls due after the last function forces one more step, so that the model can act on it.
+    A warning that falls due after the last function forces one more step, so that the model can act on it; not
+    beyond the step cap. One that waits for the model is the warning of a period that begins meanwhile.
     """
 
     messages: MessageStore
@@ -62,6 +63,10 @@ class CheckPressure:
         pressure = self._measure(state, queue, before)
         if pressure["tokens"] < self.settings.warn_tokens or pressure["warned"] or turn["reason"]:
             return CheckPressureUpdate(pressure=pressure)
+        if turn["steps"] >= self.settings.max_steps:
+            return CheckPressureUpdate(pressure=pressure)
+        if warning_waits(parse_queue(queue)):
+            return CheckPressureUpdate(pressure=Pressure(**pressure | {"warned": True}))
         warning = self._warning(turn)
         if not self.messages.append(
             scope, thread_id, log_entries([warning], None), erasures=turn["erasures"]

@@ -11,7 +11,14 @@ from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.text_size import count_tokens
 from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
-from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, queue_tokens, shrunk, split_summary
+from langgraph_memoryos.virtual_queue import (
+    CountTokens,
+    parse_queue,
+    queue_tokens,
+    remaining,
+    shrunk,
+    split_summary,
+)
 from langgraph_memoryos.virtual_settings import ContextWindowError, VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
 
@@ -44,7 +51,7 @@ class ReplaceEvicted:
     Messages that must stay but do not fit are visibly truncated; recall storage has them whole.
 
     Raises:
-        ContextWindowError: the newest messages cannot be made to fit, or there was nothing to evict.
+        ContextWindowError: the newest messages do not fit, however short they are made.
     """
 
     messages: MessageStore
@@ -57,25 +64,27 @@ class ReplaceEvicted:
         scope, thread_id = scope_of(state)
         turn, pressure = state["turn"], state["pressure"]
         old, rest = split_summary(parse_queue(state["queue"]))
-        kept = rest[len(state["evicted"]) :]
+        kept = remaining(rest, parse_queue(state["evicted"]))
         head, kept_log = [old] if old else [], True
         if state["evicted"]:
             head = [self._summary(state["summary"], turn)]
             kept_log = self.messages.append(
                 scope, thread_id, log_entries(head, None), erasures=turn["erasures"]
             )
-        room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"])
-        fitting = shrunk(kept, max_tokens=room - queue_tokens(head, self.count) - 3, count=self.count)
-        if not state["evicted"] and fitting == kept:
+        room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"]) - 3
+        fitting = shrunk([*head, *kept], max_tokens=room, count=self.count)
+        if queue_tokens(fitting, self.count) > room:
             raise ContextWindowError(
-                "The window is full and nothing is left to evict: raise context_window_tokens."
+                f"Instructions, working context, functions and recalled memory take {pressure['fixed_tokens']} of "
+                f"{self.settings.flush_tokens} tokens, which leaves too little for the newest messages: raise "
+                "context_window_tokens, shorten the instructions or the blocks, or offer fewer functions."
             )
         counted = Turn(
             **turn
             | {"flushes": turn["flushes"] + 1, "evicted": turn["evicted"] + len(state["evicted"])}
         )
         return ReplaceEvictedUpdate(
-            queue=[message.to_json() for message in (*head, *fitting)],
+            queue=[message.to_json() for message in fitting],
             evicted=[],
             summary="",
             turn=counted if kept_log else erased(counted),

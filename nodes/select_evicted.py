@@ -14,13 +14,14 @@ from langgraph_memoryos.virtual_queue import (
     split_summary,
 )
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
-from langgraph_memoryos.virtual_state import Pressure
+from langgraph_memoryos.virtual_state import Pressure, Turn
 
 
 class SelectEvictedInput(TypedDict):
-    """The queue and how full the window is."""
+    """The queue, what is being answered, and how full the window is."""
 
     queue: list[dict[str, Any]]
+    turn: Turn
     pressure: Pressure
 
 
@@ -35,7 +36,8 @@ class SelectEvictedUpdate(TypedDict):
 class SelectEvicted:
     """Choose messages from the front until about half of the window would be free (MemGPT, section 2.2).
 
-    The last messages stay, and a function call stays or leaves together with its results.
+    The event that is being answered and the last messages stay, and a function call stays or leaves together
+    with its results.
     """
 
     settings: VirtualContextSettings
@@ -52,7 +54,11 @@ class SelectEvicted:
             - old_tokens
         )
         evicted, _ = split_queue(
-            rest, free_tokens=int(excess), keep_last=self.settings.keep_last_messages, count=self.count
+            rest,
+            free_tokens=int(excess),
+            keep_last=self.settings.keep_last_messages,
+            event=(state["turn"]["exchange"] or {}).get("source_ids", ()),
+            count=self.count,
         )
         return SelectEvictedUpdate(
             evicted=[message.to_json() for message in evicted], summary=summary.text if summary else ""

@@ -1,6 +1,7 @@
 # ruff: noqa: RUF059
 """The queue manager: warning, flush, recursive summary, what stays and what recall keeps."""
 
+import json
 from typing import Any
 
 import pytest
@@ -8,11 +9,21 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.records import Exchange
 from langgraph_memoryos.stores.search import SearchRequest
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_queue import groups, parse_queue, split_queue
+from langgraph_memoryos.virtual_queue import (
+    groups,
+    message_tokens,
+    parse_queue,
+    queue_tokens,
+    shrunk,
+    split_queue,
+    truncated,
+)
 from langgraph_memoryos.virtual_settings import ContextWindowError, VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage
+from tests.memory_support import OpenMemory
 from tests.virtual_support import acts, agent, call, say
 
 pytest_plugins = ["tests.memory_fixtures"]
@@ -186,9 +197,6 @@ def test_tool_pairs_stay_whole(memory: MemoryOS):
 
 
 def test_split_queue_takes_whole_groups_and_spares_the_last():
-    def message(at: int, kind: Any = "user_message", **more: Any) -> QueueMessage:
-        return QueueMessage(message_id=str(at), kind=kind, text="word " * 10, **more)
-
     calls = ({"id": "c", "name": "send_message", "arguments": {}},)
     queue = [message(0), message(1, "assistant", calls=calls), message(2, "function_result"), message(3), message(4)]
     evicted, kept = split_queue(queue, free_tokens=10_000, keep_last=3)
@@ -196,6 +204,108 @@ def test_split_queue_takes_whole_groups_and_spares_the_last():
     assert kept[0].message_id == "1"
     evicted, _ = split_queue(queue, free_tokens=10_000, keep_last=2)
     assert [each.message_id for each in evicted] == ["0", "1", "2"]
+
+
+def message(at: int, kind: Any = "user_message", text: str = "word " * 10, **more: Any) -> QueueMessage:
+    return QueueMessage(message_id=str(at), kind=kind, text=text, **more)
+
+
+def test_split_queue_spares_what_is_being_answered_wherever_it_stands():
+    calls = ({"id": "c", "name": "conversation_search", "arguments": {}},)
+    step = [message(2, "assistant", calls=calls), message(3, "function_result")]
+    newest = [message(4, "assistant", calls=calls), *(message(at, "function_result") for at in (5, 6)), message(7, "memory_pressure")]
+    evicted, kept = split_queue([message(0), message(1), *step, *newest], free_tokens=10_000, keep_last=1, event={"1"})
+    assert [each.message_id for each in evicted] == ["0", "2", "3"]
+    assert [each.message_id for each in kept] == ["1", "4", "5", "6", "7"]
+
+
+def test_split_queue_counts_no_warnings_among_the_last():
+    queue = [message(0), message(1), *(message(at, "memory_pressure") for at in (2, 3, 4))]
+    evicted, kept = split_queue(queue, free_tokens=10_000, keep_last=1)
+    assert [each.message_id for each in evicted] == ["0"]
+    assert [each.message_id for each in kept] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("kind", ["function_result", "assistant"])
+def test_texts_full_of_quotes_are_truncated_to_any_size(kind: Any):
+    lines = "\n".join(json.dumps({"user": f'note "{at}"', "assistant": "ok"}) for at in range(60))
+    calls = tuple({"id": str(at), "name": "f", "arguments": {"content": lines, "page": at}} for at in range(3))
+    queue = [message(at, kind, lines, calls=calls if kind == "assistant" else ()) for at in range(3)]
+    whole = queue_tokens(queue)
+    for room in (whole - 1, whole - 50, whole // 2, whole // 10):
+        assert room * 0.7 <= queue_tokens(shrunk(queue, max_tokens=room)) <= room
+    assert "[truncated" in str(shrunk(queue, max_tokens=whole // 2))
+
+
+def test_an_image_that_does_not_fit_is_left_out_visibly_the_last_ones_first_kept():
+    images = tuple({"type": "image", "base64": letter * 1_000_000} for letter in "abc")
+    shown = message(0, text="look\n[image]\n[image]\n[image]", blocks=images)
+    assert 3 * 1600 <= message_tokens(shown) <= 3 * 1600 + 100
+    shorter = truncated(shown, 2000)
+    assert shorter.blocks == images[2:]
+    assert "2 attached item(s) left out" in shorter.text
+    assert message_tokens(message(0, blocks=({"type": "file", "file": {"file_data": "x" * 3_000_000}},))) > 30_000
+
+
+def test_images_are_evicted_as_everything_else(memory: MemoryOS):
+    one, model = agent(memory, checkpointer=InMemorySaver())
+    for at in range(6):
+        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 200_000}}
+        one.graph.invoke({"messages": [HumanMessage([{"type": "text", "text": f"see {at}"}, image], id=f"m{at}")]}, CONFIG)
+        assert f"see {at}" in str(model.asked[-1])
+        assert 1 <= str(model.asked[-1]).count("data:image") <= 2
+
+
+@pytest.mark.parametrize(("window", "instructions"), [(8192, 340), (4000, 0)])
+@pytest.mark.parametrize("mode", ["memgpt", "hybrid"])
+def test_a_long_question_is_seen_with_at_most_one_warning(open_memory: OpenMemory, window: int, instructions: int, mode: str):
+    memory = open_memory(system="Follow the house rules carefully. " * instructions)
+    one, model = agent(memory, checkpointer=InMemorySaver(), context_window_tokens=window, mode=mode)
+    for label in ("persona", "human"):
+        one.blocks.set(one.scope("u"), label, "likes tea and skiing. " * 90, now=1.0)
+    for at in range(6):
+        one.send(f"short message {at}", user_id="u")
+    asked = len(model.asked)
+    one.send("QUESTION: " + "word " * 8000 + "What is wrong with it?", user_id="u")
+    assert all("QUESTION" in str(prompt) for prompt in model.asked[asked:])
+    for prompt in model.asked:
+        kinds = ["warning" if "memory_pressure" in str(each.content) else each.type for each in prompt]
+        assert all(unseen.count("warning") <= 1 for unseen in " ".join(kinds).split("ai"))
+
+
+def test_the_question_stays_in_view_however_many_steps_answering_takes(memory: MemoryOS):
+    finding = acts(call("archival_memory_insert", True, content=LONG))  # noqa: FBT003
+    one, model = agent(memory, checkpointer=InMemorySaver(), otherwise=finding, max_steps=40)
+    report = one.send("QUESTION: what do they tell of the harbour?", user_id="u")
+    assert report["flushes"] >= 2
+    assert report["evicted"] >= 20
+    assert all(str(prompt[1:]).count("QUESTION") == 1 for prompt in model.asked)
+
+
+@pytest.mark.parametrize(("window", "page_size", "searches"), [(4000, 100, 1), (3000, 5, 4)])
+@pytest.mark.parametrize("kept", [True, False])
+def test_search_results_that_do_not_fit_are_truncated_and_answered(
+    memory: MemoryOS, window: int, page_size: int, searches: int, *, kept: bool,
+):
+    said = [Exchange(query=f'note {at}: "a" "b"' + LONG, reply='"ok"\n' * 40, said_at=1e9 + at, thread_id="old", source_ids=(f"{at}",))
+            for at in range(100)]
+    list(memory.ingest(said, user_id="u"))
+    search = acts(*[call("conversation_search", True, query="note")] * searches)  # noqa: FBT003
+    one, model = agent(
+        memory, search, otherwise=say("answer"), context_window_tokens=window, page_size=page_size,
+        checkpointer=InMemorySaver() if kept else None,
+    )
+    assert one.send("find my notes", user_id="u")["sent"] == ["answer"]
+    assert "[truncated" in str(model.asked[1])
+    assert "find my notes" in str(model.asked[1])
+    assert one.send("thanks", user_id="u")["sent"] == ["answer"]
+
+
+@pytest.mark.parametrize("words", [900, 1800, 4000])
+def test_a_warning_after_the_last_step_does_not_exceed_the_cap(memory: MemoryOS, words: int):
+    one, model = agent(memory, say("word " * words), say("noted"), checkpointer=InMemorySaver(), max_steps=1, warn_fraction=0.5)
+    assert (talk(one, 1, "hi")[0]["virtual"]["steps"], len(model.asked)) == (1, 1)
+    assert talk(one, 1, "hi", start=1)[0]["virtual"]["warnings"] == 1
 
 
 def test_settings_are_validated():
