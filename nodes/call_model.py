@@ -43,7 +43,7 @@ class CallModelInput(TypedDict, total=False):
 
 
 class CallModelUpdate(TypedDict):
-    """The queue with the assistant's message at its end."""
+    """The queue with the assistant's message at its end, unless the model said nothing."""
 
     queue: list[dict[str, Any]]
     turn: Turn
@@ -54,7 +54,8 @@ class CallModelUpdate(TypedDict):
 class CallModel:
     """One inference (MemGPT, section 2.3): by native tool calls, or by one JSON schema over all functions.
 
-    Text without a call is a thought; if a user waits and nothing was sent yet, it is what the user gets.
+    Text without a call is a thought; if a user waits and nothing was sent yet, it is what the user gets. A reply
+    without either is no message.
     """
 
     model: BaseChatModel
@@ -132,8 +133,9 @@ class CallModel:
         message = QueueMessage(
             message_id=name, kind="assistant", text=text, said_at=self.clock(), calls=readable_calls(calls)
         )
+        said = [message.to_json()] if text or calls else []
         return CallModelUpdate(
-            queue=[*state["queue"], message.to_json()],
+            queue=[*state["queue"], *said],
             turn=Turn(**turn | {"steps": turn["steps"] + 1, "usage": added_usage(turn["usage"], usage)}),
             pressure=_corrected(state["pressure"], usage["input_tokens"]),
         )

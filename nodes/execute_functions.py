@@ -16,6 +16,7 @@ from langgraph_memoryos.functions import (
     MemoryFunctions,
     parse_arguments,
 )
+from langgraph_memoryos.prompts.virtual_context import EMPTY_REPLY
 from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
@@ -30,7 +31,7 @@ _MOST_ERROR_CHARACTERS = 600
 
 
 class ExecuteFunctionsInput(TypedDict):
-    """The queue with the assistant's message at its end."""
+    """The queue with the assistant's message at its end, unless the model said nothing."""
 
     scope: ScopeState
     queue: list[dict[str, Any]]
@@ -61,8 +62,9 @@ class ExecuteFunctions:
 
     Failures (unknown function, unreadable or wrong arguments, an exception: its name and message only) come
     back as ``Failed`` and force another step; so does any heartbeat. A number of equal failing calls in a
-    row, or the step cap, ends the chain; so does an erasure of the user, before anything is carried out. The
-    step can run twice: changes carry the id of their call.
+    row, or the step cap, ends the chain; so does an erasure of the user, before anything is carried out. An
+    empty reply while a user waits is such a failure, and the model is told. The step can run twice: changes carry
+    the id of their call.
     """
 
     functions: MemoryFunctions
@@ -78,6 +80,8 @@ class ExecuteFunctions:
         if self.messages.erasures(scope) != turn["erasures"]:
             return ExecuteFunctionsUpdate(queue=queue, turn=erased(turn), messages=[])
         assistant = parse_queue(queue[-1:])[0]
+        if assistant.kind != "assistant":
+            return self._empty_reply(scope, thread_id, turn, queue)
         exchange = Exchange.from_json(turn["exchange"] or {})
         page_id = _page_id(scope, exchange)
         done = [
@@ -97,6 +101,27 @@ class ExecuteFunctions:
             queue=[*queue[:-1], *(message.to_json() for message in added)],
             turn=following,
             messages=[AIMessage(text, id=f"{assistant.message_id}-{at}") for at, text in enumerate(said)],
+        )
+
+    def _empty_reply(
+        self, scope: Scope, thread_id: str, turn: Turn, queue: list[dict[str, Any]]
+    ) -> ExecuteFunctionsUpdate:
+        """Let the model try again where a user waits; it is told the first time. Else silence is rest."""
+        if turn["kind"] != "user_message" or turn["sent"]:
+            return ExecuteFunctionsUpdate(queue=queue, turn=self._following(turn, []), messages=[])
+        alert = QueueMessage(
+            message_id=ids.digest("empty", turn["event_id"], str(turn["steps"])),
+            kind="system_alert",
+            text=EMPTY_REPLY,
+            said_at=self.clock(),
+        )
+        failure = _Done(result=replace(alert, failed=True), key="empty reply", heartbeat=False)
+        following = self._following(turn, [failure])
+        told = [alert] if following["failing"]["count"] == 1 else []
+        if not self.messages.append(scope, thread_id, log_entries(told, None), erasures=turn["erasures"]):
+            following = erased(turn)
+        return ExecuteFunctionsUpdate(
+            queue=[*queue, *(message.to_json() for message in told)], turn=following, messages=[]
         )
 
     def _carry_out(

@@ -29,6 +29,10 @@ MEMORY_PRESSURE = (
     "Keep what matters now, with core_memory_append, core_memory_replace or archival_memory_insert."
 )
 
+EMPTY_REPLY = (
+    "Your reply was empty, so nobody was answered. You act only by calling functions: call one, such as send_message."
+)
+
 _EXACT_BELOW = 10
 _ROUNDED_TO = 50
 

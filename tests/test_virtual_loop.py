@@ -2,6 +2,7 @@
 """The loop: executor, heartbeats, failures, caps, events."""
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -122,6 +123,29 @@ def test_the_same_failing_call_three_times_ends_the_chain(memory: MemoryOS):
     report = one.send("go", user_id="u")
     assert (report["reason"], report["steps"]) == ("repeated_failure", 3)
     assert len(model.asked) == 3
+
+
+@pytest.mark.parametrize("nothing", [AIMessage(""), AIMessage(" \n"), AIMessage([{"type": "thinking", "thinking": "hm"}])])
+def test_an_empty_reply_is_told_once_and_kept_nowhere(memory: MemoryOS, nothing: AIMessage):
+    one, model = agent(memory, nothing, nothing, say("hello"), otherwise=nothing, checkpointer=InMemorySaver())
+    report = one.send("anyone?", user_id="u")
+    assert (report["reason"], report["steps"], report["sent"]) == ("done", 3, ["hello"])
+    assert [message.type for message in model.asked[2]] == ["system", "human", "human"]
+    assert "call" in json.loads(str(model.asked[2][-1].content))["message"]
+    report = one.send("and now?", user_id="u")
+    assert (report["reason"], report["steps"], report["sent"]) == ("repeated_failure", 3, [])
+    assert len([entry for entry in one.messages("u") if entry["kind"] == "system_alert"]) == 2
+    model.otherwise = say("back")
+    assert one.send("hello?", user_id="u")["sent"] == ["back"]
+    assert all(message.content or message.tool_calls for message in model.asked[-1] if isinstance(message, AIMessage))
+
+
+def test_an_empty_reply_is_rest_where_nobody_waits(memory: MemoryOS):
+    greeting = acts(call("send_message", message="hi"), call("core_memory_append", True, block="human", content="x"))
+    one, model = agent(memory, greeting, otherwise=AIMessage(""))
+    for report, steps, sent in ((one.send("hello", user_id="u"), 2, ["hi"]), (one.tick(user_id="u"), 1, [])):
+        assert (report["reason"], report["steps"], report["sent"]) == ("done", steps, sent)
+    assert "assistant" not in [entry["kind"] for entry in one.messages("u")[-2:]]
 
 
 def test_text_without_a_call_reaches_a_waiting_user_once(memory: MemoryOS):
