@@ -1,10 +1,13 @@
 """How messages of the queue enter the log: what was said is quoted from its page, not stored again."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from langgraph_memoryos.prompts.function_results import INTERRUPTED
 from langgraph_memoryos.records import Page, Scope
-from langgraph_memoryos.stores.messages import Entry
+from langgraph_memoryos.stores.messages import Entry, MessageStore
+from langgraph_memoryos.virtual_queue import groups, parse_queue
 from langgraph_memoryos.virtual_state import QueueMessage, Turn
 
 
@@ -16,6 +19,63 @@ def scope_of(state: Mapping[str, Any]) -> tuple[Scope, str]:
 def erased(turn: Turn) -> Turn:
     """Return the turn of a user who was erased meanwhile: nothing follows."""
     return Turn(**turn | {"again": False, "reason": "erased"})
+
+
+def result_id(assistant: QueueMessage, at: int) -> str:
+    """Return the id of the result of an assistant message's call number ``at``."""
+    return f"{assistant.message_id}-result-{at}"
+
+
+def with_results(
+    queue: list[dict[str, Any]],
+    messages: MessageStore,
+    *,
+    scope: Scope,
+    thread_id: str,
+    moment: float,
+    erasures: int,
+) -> list[dict[str, Any]]:
+    """Return the queue with a result for every call, in the log as well: no server takes a call without one.
+
+    A run that ended between a call and its result leaves such a call. What the log has of it is true; else the
+    result is ``Failed`` and says that nobody knows whether the call was carried out.
+
+    Args:
+        queue: The queue as the run left it.
+        messages: The log.
+        scope: Whose.
+        thread_id: Of which thread.
+        moment: When the result is given, in seconds since the epoch.
+        erasures: How often the user had been erased when this was begun.
+    """
+    whole: list[dict[str, Any]] = []
+    for group in groups(parse_queue(queue)):
+        assistant, answered = group[0], {message.call_id for message in group[1:]}
+        whole += [message.to_json() for message in group]
+        missing = [
+            QueueMessage(
+                message_id=result_id(assistant, at),
+                kind="function_result",
+                text=INTERRUPTED,
+                said_at=moment,
+                call_id=call["id"],
+                name=call["name"],
+                failed=True,
+            )
+            for at, call in enumerate(assistant.calls)
+            if call["id"] not in answered
+        ]
+        if missing:
+            # A message that the log has already stays there as it is.
+            messages.append(scope, thread_id, log_entries([assistant, *missing], None), erasures=erasures)
+            found = messages.get(scope, thread_id, [message.message_id for message in missing])
+            logged = {entry["message_id"]: QueueMessage.from_json(entry) for entry in found}
+            whole += [_as_logged(message, logged.get(message.message_id, message)).to_json() for message in missing]
+    return whole
+
+
+def _as_logged(message: QueueMessage, logged: QueueMessage) -> QueueMessage:
+    return replace(message, text=logged.text, failed=logged.failed, said_at=logged.said_at)
 
 
 def queue_snapshot(queue: Sequence[Mapping[str, Any]], *, handled: str, warned: bool) -> Entry:

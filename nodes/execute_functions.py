@@ -21,7 +21,7 @@ from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
-from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
+from langgraph_memoryos.virtual_log import erased, log_entries, result_id, scope_of
 from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage, SpokenMessages, Turn
@@ -147,7 +147,7 @@ class ExecuteFunctions:
         except Exception as error:  # noqa: BLE001 - whatever went wrong is told to the model, without a traceback
             text, failed = _told(error), True
         result = QueueMessage(
-            message_id=f"{assistant.message_id}-result-{at}",
+            message_id=result_id(assistant, at),
             kind="function_result",
             text=text,
             said_at=self.clock(),

@@ -19,7 +19,7 @@ from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import erased, log_entries, queue_snapshot
+from langgraph_memoryos.virtual_log import erased, log_entries, queue_snapshot, with_results
 from langgraph_memoryos.virtual_queue import CountTokens, truncated
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import EVENT_KINDS, Event, Pressure, QueueMessage, Turn, VirtualInput
@@ -90,6 +90,9 @@ class IngestEvent:
             return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=kind, erasures=erasures))
         if refused := self._refused(scope, thread_id, new[-1]):
             return IngestEventUpdate(scope=where, **restored, turn=_over(refused, kind=kind, erasures=erasures))
+        restored["queue"] = with_results(
+            restored["queue"], self.messages, scope=scope, thread_id=thread_id, moment=self.clock(), erasures=erasures
+        )
         new, kept = self._written(scope, thread_id, new, exchange, erasures)
         turn = _begun(new[-1], exchange or _spoken_first(new[-1], thread_id), erasures)
         if not kept:

@@ -8,6 +8,11 @@ from typing import Any, Protocol
 from langgraph_memoryos.prompts.quoting import quoted_line, spoken_at
 from langgraph_memoryos.text_size import clip
 
+INTERRUPTED = (
+    "Interrupted before there was a result: it may or may not have been carried out. Look whether it was before you "
+    "call it again."
+)
+
 _LEAST_ITEM_TOKENS = 24
 
 

@@ -6,12 +6,13 @@ import json
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from openai import LengthFinishReasonError
 from openai.types.chat import ChatCompletion
 
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.nodes.execute_functions import ExecuteFunctions
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
@@ -21,6 +22,10 @@ from tests.scripted_model import ScriptedModel
 from tests.virtual_support import acts, agent, call, results, say, system
 
 pytest_plugins = ["tests.memory_fixtures"]
+
+
+class Interrupted(BaseException):
+    """Stands for the death of the process."""
 
 
 def test_a_message_is_answered_through_send_message(memory: MemoryOS):
@@ -281,6 +286,70 @@ def test_an_event_whose_taking_in_was_interrupted_is_taken_in(memory: MemoryOS, 
             one.graph.invoke(given, config)
     assert one.graph.invoke(None, config)["virtual"]["sent"] == ["I see"]
     assert [entry["kind"] for entry in one.messages("u", "t")][:2] == ["system_alert", "assistant"]
+
+
+INSERTS = acts(*(call("archival_memory_insert", True, content=text) for text in ("alpha", "beta")))
+
+
+def kinds_and_results(one: VirtualContext, prompt: list[BaseMessage]) -> tuple[list[str], list[str]]:
+    """Return the types of a prompt's messages and the statuses of its results, which are those that recall has."""
+    logged = [entry for entry in one.messages("u") if entry["kind"] == "function_result"]
+    told = results(prompt)
+    assert [each["message"] for each in told] == [entry["text"] for entry in logged][: len(told)]
+    return [message.type for message in prompt], [each["status"] for each in told]
+
+
+@pytest.mark.parametrize("mode", ["memgpt", "hybrid"])
+def test_a_call_that_was_interrupted_has_a_failed_result(memory: MemoryOS, monkeypatch: pytest.MonkeyPatch, mode: str):
+    def broken(*_: Any, **__: Any) -> None:
+        raise Interrupted
+
+    one, model = agent(memory, INSERTS, checkpointer=InMemorySaver(), mode=mode)
+    with monkeypatch.context() as patch:
+        patch.setattr(ExecuteFunctions, "_carry_out", broken)
+        with pytest.raises(Interrupted):
+            one.send("first", user_id="u")
+    assert one.send("second", user_id="u")["sent"] == ["ok"]
+    expected = ["system", "human", "ai", "tool", "tool", "human"]
+    assert kinds_and_results(one, model.asked[-1]) == (expected, ["Failed", "Failed"])
+    assert "may or may not" in results(model.asked[-1])[0]["message"]
+    one.send("third", user_id="u")
+    assert kinds_and_results(one, model.asked[-1])[0] == [*expected, "ai", "tool", "human"]
+    kinds = [entry["kind"] for entry in one.messages("u")]
+    assert kinds[:5] == ["user_message", "assistant", "function_result", "function_result", "user_message"]
+    assert not list(one.archival.iterate(one.scope("u")))
+
+
+def test_a_call_that_was_interrupted_once_recall_had_its_result_keeps_that(
+    memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
+):
+    append = MessageStore.append
+
+    def breaks_after(store: MessageStore, *args: Any, **named: Any) -> bool:
+        append(store, *args, **named)
+        if args[2][0]["kind"] == "assistant":
+            raise Interrupted
+        return True
+
+    one, model = agent(memory, INSERTS, checkpointer=InMemorySaver())
+    with monkeypatch.context() as patch:
+        patch.setattr(MessageStore, "append", breaks_after)
+        with pytest.raises(Interrupted):
+            one.send("first", user_id="u")
+    one.send("second", user_id="u")
+    assert kinds_and_results(one, model.asked[-1])[1] == ["OK", "OK"]
+    assert len(list(one.archival.iterate(one.scope("u")))) == 2
+
+
+def test_a_call_that_was_interrupted_is_carried_out_by_resuming(memory: MemoryOS):
+    one, model = agent(memory, INSERTS)
+    graph = one.builder().compile(checkpointer=InMemorySaver(), interrupt_before=["execute_functions"])
+    config: Any = {"configurable": {"user_id": "u", "thread_id": "default"}}
+    graph.invoke({"messages": [("user", "first")]}, config)
+    graph.invoke(None, config)
+    assert kinds_and_results(one, model.asked[-1])[1] == ["OK", "OK"]
+    assert graph.invoke(None, config)["virtual"]["sent"] == ["ok"]
+    assert len(list(one.archival.iterate(one.scope("u")))) == 2
 
 
 def test_the_loop_streams_its_steps(memory: MemoryOS):
