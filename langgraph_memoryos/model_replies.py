@@ -119,15 +119,16 @@ def _prompt_message(message: QueueMessage, settings: VirtualContextSettings, *, 
             return AIMessage(message.text, tool_calls=calls)
         return AIMessage("\n".join(part for part in (message.text, prompt.call_text(message.calls)) if part))
     if message.kind == "function_result":
-        text = envelope(message.text, failed=message.failed, moment=moment, zone=zone)
-        if native:
-            return ToolMessage(
-                text,
-                tool_call_id=message.call_id,
-                name=message.name,
-                status="error" if message.failed else "success",
-            )
-        return HumanMessage(prompt.event_text(f"result of {message.name}", text, moment=moment, zone=zone))
+        function = "" if native else message.name or "unknown"
+        text = envelope(message.text, failed=message.failed, moment=moment, zone=zone, function=function)
+        if not native:
+            return HumanMessage(text)
+        return ToolMessage(
+            text,
+            tool_call_id=message.call_id,
+            name=message.name,
+            status="error" if message.failed else "success",
+        )
     if message.kind == "summary":
         return HumanMessage(prompt.summary_text(message.text, moment=moment, zone=zone))
     said = prompt.event_text(message.kind, message.text, moment=moment, zone=zone)

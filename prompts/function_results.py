@@ -35,12 +35,20 @@ def stamp(moment: float, zone: tzinfo = UTC) -> str:
         return "unknown"
 
 
-def envelope(message: str, *, failed: bool, moment: float, zone: tzinfo) -> str:
-    """Return what a call gave, as the model reads it: status, message, time with zone."""
-    return json.dumps(
-        {"status": "Failed" if failed else "OK", "message": message, "time": stamp(moment, zone)},
-        ensure_ascii=False,
-    )
+def envelope(message: str, *, failed: bool, moment: float, zone: tzinfo, function: str = "") -> str:
+    """Return what a call gave, as the model reads it: status, message, time with zone.
+
+    Args:
+        message: What the function returned.
+        failed: Whether it failed.
+        moment: When, in seconds since the epoch.
+        zone: The user's time zone.
+        function: Its name, for models that cannot be given tool messages.
+    """
+    kind = {"type": f"result of {function}"} if function else {}
+    status = "Failed" if failed else "OK"
+    told = {**kind, "status": status, "message": message, "time": stamp(moment, zone)}
+    return json.dumps(told, ensure_ascii=False)
 
 
 def header(found: _Results) -> str:

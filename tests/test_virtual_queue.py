@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.model_replies import prompt_messages
 from langgraph_memoryos.records import Exchange
 from langgraph_memoryos.stores.search import SearchRequest
 from langgraph_memoryos.text_size import count_tokens
@@ -224,6 +225,17 @@ def test_split_queue_counts_no_warnings_among_the_last():
     evicted, kept = split_queue(queue, free_tokens=10_000, keep_last=1)
     assert [each.message_id for each in evicted] == ["0"]
     assert [each.message_id for each in kept] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("kind", ["user_message", "summary", "assistant", "function_result", "system_alert"])
+def test_a_message_costs_no_more_in_the_prompt_than_is_counted_but_for_a_long_envelope(kind: Any, *, native: bool):
+    quotes = '{"user": "a \\"b\\""}\n' * 50
+    calls = ({"id": "c", "name": "archival_memory_insert", "arguments": {"content": quotes}},) if kind == "assistant" else ()
+    one = message(0, kind, quotes, calls=calls, call_id="c", name="conversation_search", said_at=1e9)
+    _, shown = prompt_messages([one], system="", settings=VirtualContextSettings(), native=native)
+    cost = count_tokens(str(shown.content)) + count_tokens(json.dumps([each["args"] for each in getattr(shown, "tool_calls", [])]))
+    assert cost <= message_tokens(one) + 12
 
 
 @pytest.mark.parametrize("kind", ["function_result", "assistant"])
