@@ -166,7 +166,7 @@ class VirtualState(VirtualInput, VirtualOutput, total=False):
         handled: Id of the newest user message that was taken into the queue.
         turn: What the current event has caused.
         context: Working context and statistics as text, ready for the prompt.
-        memory: What MemoryOS recalled (hybrid mode).
+        memory: What MemoryOS recalled for this event (hybrid mode), else ``None``.
         pressure: How full the window is.
         evicted: Messages that are about to leave, oldest first.
         summary: The new recursive summary.
@@ -177,7 +177,7 @@ class VirtualState(VirtualInput, VirtualOutput, total=False):
     handled: str
     turn: Turn
     context: str
-    memory: RecalledMemory
+    memory: RecalledMemory | None
     pressure: Pressure
     evicted: list[dict[str, Any]]
     summary: str

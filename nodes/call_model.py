@@ -38,7 +38,7 @@ class CallModelInput(TypedDict, total=False):
     queue: list[dict[str, Any]]
     turn: Turn
     context: str
-    memory: RecalledMemory
+    memory: RecalledMemory | None
     pressure: Pressure
 
 

@@ -25,7 +25,7 @@ class CheckPressureInput(TypedDict, total=False):
     queue: list[dict[str, Any]]
     turn: Turn
     context: str
-    memory: RecalledMemory
+    memory: RecalledMemory | None
     pressure: Pressure
 
 

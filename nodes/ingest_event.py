@@ -14,7 +14,7 @@ from langgraph_memoryos.dialogue import message_text, position_id, readable
 from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.records import Exchange, Page, Scope
-from langgraph_memoryos.state import NO_USAGE, ScopeState
+from langgraph_memoryos.state import NO_USAGE, RecalledMemory, ScopeState
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
@@ -36,13 +36,14 @@ class IngestEventInput(VirtualInput, total=False):
 
 
 class IngestEventUpdate(TypedDict, total=False):
-    """The queue with the event at its end, and a new turn."""
+    """The queue with the event at its end, and a new turn; what was recalled for the event before is gone."""
 
     scope: ScopeState
     queue: list[dict[str, Any]]
     handled: str
     turn: Turn
     pressure: Pressure
+    memory: RecalledMemory | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,7 @@ class IngestEvent:
             handled=handled,
             turn=turn,
             pressure=restored["pressure"],
+            memory=None,
         )
 
     def _restored(self, state: IngestEventInput, scope: Scope, thread_id: str, erasures: int) -> IngestEventUpdate:

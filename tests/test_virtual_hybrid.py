@@ -86,3 +86,18 @@ def test_pages_outside_the_queue_are_told(memory: MemoryOS):
     one, model = agent(memory, mode="hybrid", checkpointer=InMemorySaver())
     one.send("hello", user_id="u", thread_id="t")
     assert "Zora" in system(model.asked[0])
+
+
+def test_what_was_recalled_counts_for_its_event_only(memory: MemoryOS):
+    saver = InMemorySaver()
+    tell(memory, "u", exchange("My dog is called Bello", thread_id="long ago"))
+    hybrid, first = agent(memory, mode="hybrid", checkpointer=saver)
+    alone, second = agent(memory, mode="memgpt", checkpointer=saver)
+    hybrid.send("What is my dog called?", user_id="u")
+    alone.send("hello", user_id="u")
+    assert "Bello" in system(first.asked[0])
+    assert "Bello" not in system(second.asked[0])
+    hybrid.send("And my dog?", user_id="u")
+    memory.forget("u")
+    alone.send("hello again", user_id="u")
+    assert "Bello" not in str(second.asked[-1])
