@@ -45,5 +45,9 @@ class RecordNotFoundError(MemoryOSError, KeyError):
         return str(self.args[0]) if self.args else ""
 
 
+class ErasedError(MemoryOSError):
+    """Everything of the user was forgotten since what was to be written began: nothing of it is kept."""
+
+
 class ConversationFormatError(MemoryOSError, ValueError):
     """A conversation file is not in one of the formats that can be replayed."""

@@ -342,8 +342,10 @@ class MemoryOS:
         What only rests on erased pages goes with them (facts, persona entries, chain texts), and summaries of segments
         are made anew from the pages they still have. Blocks and the archive say nothing of where they come from: they
         only go with the whole user, an archived text also by its fact id. Checkpoints belong to your checkpointer:
-        delete those there. An embedded server writes its files anew, once per call however many ids it names, so that
-        the text is gone from the disk as well. An interrupted call is finished by calling again.
+        delete those there. When a user is forgotten, what is being written, or belongs to an event of the virtual context
+        that runs, is not kept; what is remembered after that, as the reply of a ``chat`` that runs, is new. An embedded
+        server writes its files anew, once per call however many ids it names, so that the text is gone from the disk as
+        well. An interrupted call is finished by calling again.
 
         Raises:
             RecordNotFoundError: a page or fact that was named is not there; the others are destroyed all the same.

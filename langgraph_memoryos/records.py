@@ -46,10 +46,23 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope(Record):
-    """Whose memory is meant: the readable ids of a user and of the agent that talks to them."""
+    """Whose memory is meant: the readable ids of a user and of the agent that talks to them.
+
+    Attributes:
+        user_id: The user.
+        agent_id: The agent.
+        erasures: How often everything of the user had been forgotten when what is to be written began; once that has
+            happened again, stores refuse it. ``None``: it begins with the write itself. No part of who is meant, so it
+            is neither compared nor stored.
+    """
 
     user_id: str
     agent_id: str
+    erasures: int | None = field(default=None, compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the two ids."""
+        return {"user_id": self.user_id, "agent_id": self.agent_id}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,10 @@ from langgraph_memoryos.virtual_state import QueueMessage, Turn
 
 
 def scope_of(state: Mapping[str, Any]) -> tuple[Scope, str]:
-    """Return scope and thread of a state."""
-    return Scope.from_json(state["scope"]), state["scope"]["thread_id"]
+    """Return scope and thread of an event; nothing is written once its user is forgotten."""
+    where = state["scope"]
+    scope = Scope(user_id=where["user_id"], agent_id=where["agent_id"], erasures=state["turn"]["erasures"])
+    return scope, where["thread_id"]
 
 
 def erased(turn: Turn) -> Turn:
@@ -33,7 +35,6 @@ def with_results(
     scope: Scope,
     thread_id: str,
     moment: float,
-    erasures: int,
 ) -> list[dict[str, Any]]:
     """Return the queue with a result for every call, in the log as well: no server takes a call without one.
 
@@ -46,7 +47,6 @@ def with_results(
         scope: Whose.
         thread_id: Of which thread.
         moment: When the result is given, in seconds since the epoch.
-        erasures: How often the user had been erased when this was begun.
     """
     whole: list[dict[str, Any]] = []
     for group in groups(parse_queue(queue)):
@@ -67,7 +67,7 @@ def with_results(
         ]
         if missing:
             # A message that the log has already stays there as it is.
-            messages.append(scope, thread_id, log_entries([assistant, *missing], None), erasures=erasures)
+            messages.append(scope, thread_id, log_entries([assistant, *missing], None))
             found = messages.get(scope, thread_id, [message.message_id for message in missing])
             logged = {entry["message_id"]: QueueMessage.from_json(entry) for entry in found}
             whole += [_as_logged(message, logged.get(message.message_id, message)).to_json() for message in missing]

@@ -9,7 +9,7 @@ from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import Block, BlockStore
 from langgraph_memoryos.stores.messages import MessageStore
-from langgraph_memoryos.virtual_log import scope_of
+from langgraph_memoryos.virtual_log import erased, scope_of
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Turn
 
@@ -21,10 +21,11 @@ class BuildContextInput(TypedDict):
     turn: Turn
 
 
-class BuildContextUpdate(TypedDict):
-    """The text."""
+class BuildContextUpdate(TypedDict, total=False):
+    """The text; the turn where the user was erased."""
 
     context: str
+    turn: Turn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,9 @@ class BuildContext:
 
     def __call__(self, state: BuildContextInput) -> BuildContextUpdate:
         """Return working context as text."""
-        if state["turn"]["reason"] == "erased":
-            return BuildContextUpdate(context="")
         scope, thread_id = scope_of(state)
-        self.blocks.ensure(scope, self.initial)
+        if not self.blocks.ensure(scope, self.initial):
+            return BuildContextUpdate(context="", turn=erased(state["turn"]))
         return BuildContextUpdate(
             context=working_context(
                 self.blocks.all(scope),

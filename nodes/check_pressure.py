@@ -68,9 +68,7 @@ class CheckPressure:
         if warning_waits(parse_queue(queue)):
             return CheckPressureUpdate(pressure=Pressure(**pressure | {"warned": True}))
         warning = self._warning(turn)
-        if not self.messages.append(
-            scope, thread_id, log_entries([warning], None), erasures=turn["erasures"]
-        ):
+        if not self.messages.append(scope, thread_id, log_entries([warning], None)):
             return CheckPressureUpdate(turn=erased(turn), pressure=pressure)
         warned = [*queue, warning.to_json()]
         return CheckPressureUpdate(

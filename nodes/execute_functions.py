@@ -77,7 +77,7 @@ class ExecuteFunctions:
         """Return results and what follows."""
         scope, thread_id = scope_of(state)
         turn, queue = state["turn"], state["queue"]
-        if self.messages.erasures(scope) != turn["erasures"]:
+        if self.messages.erasures(scope) != scope.erasures:
             return ExecuteFunctionsUpdate(queue=queue, turn=erased(turn), messages=[])
         assistant = parse_queue(queue[-1:])[0]
         if assistant.kind != "assistant":
@@ -92,14 +92,12 @@ class ExecuteFunctions:
         exchange_json = turn["exchange"] if page is None else exchange.to_json() | {"reply": page.reply}
         assistant = replace(assistant, page_id=page.page_id if page else "")
         added = [assistant, *(each.result for each in done)]
-        kept = self.messages.append(
-            scope, thread_id, log_entries(added, page), erasures=turn["erasures"]
-        )
+        if not self.messages.append(scope, thread_id, log_entries(added, page)):
+            return ExecuteFunctionsUpdate(queue=queue, turn=erased(turn), messages=[])
         told: Any = turn | {"exchange": exchange_json, "sent": [*turn["sent"], *said]}
-        following = self._following(told, done) if kept else erased(told)
         return ExecuteFunctionsUpdate(
             queue=[*queue[:-1], *(message.to_json() for message in added)],
-            turn=following,
+            turn=self._following(told, done),
             messages=[AIMessage(text, id=f"{assistant.message_id}-{at}") for at, text in enumerate(said)],
         )
 
@@ -118,7 +116,7 @@ class ExecuteFunctions:
         failure = _Done(result=replace(alert, failed=True), key="empty reply", heartbeat=False)
         following = self._following(turn, [failure])
         told = [alert] if following["failing"]["count"] == 1 else []
-        if not self.messages.append(scope, thread_id, log_entries(told, None), erasures=turn["erasures"]):
+        if not self.messages.append(scope, thread_id, log_entries(told, None)):
             following = erased(turn)
         return ExecuteFunctionsUpdate(
             queue=[*queue, *(message.to_json() for message in told)], turn=following, messages=[]

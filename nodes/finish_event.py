@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
-from langgraph_memoryos.virtual_log import queue_snapshot, scope_of
+from langgraph_memoryos.virtual_log import erased, queue_snapshot, scope_of
 from langgraph_memoryos.virtual_state import Pressure, Turn
 
 
@@ -45,7 +45,8 @@ class FinishEvent:
         if turn["event_id"] and not gone:
             warned = (state.get("pressure") or {}).get("warned", False)
             snapshot = queue_snapshot(state["queue"], handled=state.get("handled", ""), warned=warned)
-            self.messages.save_queue(scope, thread_id, snapshot)
+            gone = not self.messages.save_queue(scope, thread_id, snapshot)
+            turn = erased(turn) if gone else turn
         if turn["event_id"]:
             self.leases.release(scope, thread_id, turn["event_id"])
         report = FinishEventUpdate(virtual=turn, turn=turn)

@@ -76,6 +76,7 @@ class IngestEvent:
         )
         where = ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id="")
         erasures = self.messages.erasures(scope)
+        scope = replace(scope, erasures=erasures)
         restored = self._restored(state, scope, thread_id, erasures)
         if event := state.get("event"):
             new, exchange = self._event(event), None
@@ -92,13 +93,14 @@ class IngestEvent:
         if refused := self._refused(scope, thread_id, new[-1]):
             return IngestEventUpdate(scope=where, **restored, turn=_over(refused, kind=kind, erasures=erasures))
         restored["queue"] = with_results(
-            restored["queue"], self.messages, scope=scope, thread_id=thread_id, moment=self.clock(), erasures=erasures
+            restored["queue"], self.messages, scope=scope, thread_id=thread_id, moment=self.clock()
         )
-        new, kept = self._written(scope, thread_id, new, exchange, erasures)
+        new, kept = self._written(scope, thread_id, new, exchange)
         turn = _begun(new[-1], exchange or _spoken_first(new[-1], thread_id), erasures)
-        if not kept:
-            return IngestEventUpdate(scope=where, **restored, turn=erased(turn))
         handled = restored["handled"] if event else event_id
+        if not kept:
+            # A checkpoint has the message all the same: the next event must not take it in.
+            return IngestEventUpdate(**restored | {"scope": where, "handled": handled, "turn": erased(turn)})
         queue = [*restored["queue"], *(self._shown(message) for message in new)]
         # Kept before a model can fail: without a checkpoint, the next event begins here.
         snapshot = queue_snapshot(queue, handled=handled, warned=restored["pressure"].get("warned", False))
@@ -202,14 +204,13 @@ class IngestEvent:
         thread_id: str,
         new: Sequence[QueueMessage],
         exchange: Exchange | None,
-        erasures: int,
     ) -> tuple[list[QueueMessage], bool]:
         """Return the messages with their page, and whether the log has them."""
         page: Page | None = None
         if exchange is not None and exchange.query.strip():
             page = self.pages.write(scope, exchange).page
         placed = [replace(message, page_id=page.page_id if page else "") for message in new]
-        return placed, self.messages.append(scope, thread_id, log_entries(placed, page), erasures=erasures)
+        return placed, self.messages.append(scope, thread_id, log_entries(placed, page))
 
     def _shown(self, message: QueueMessage) -> dict[str, Any]:
         """Return a message as the queue holds it: one that is larger than the window is visibly truncated."""

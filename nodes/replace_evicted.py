@@ -68,9 +68,7 @@ class ReplaceEvicted:
         head, kept_log = [old] if old else [], True
         if state["evicted"]:
             head = [self._summary(state["summary"], turn)]
-            kept_log = self.messages.append(
-                scope, thread_id, log_entries(head, None), erasures=turn["erasures"]
-            )
+            kept_log = self.messages.append(scope, thread_id, log_entries(head, None))
         room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"]) - 3
         fitting = shrunk([*head, *kept], max_tokens=room, count=self.count)
         if queue_tokens(fitting, self.count) > room:

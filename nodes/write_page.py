@@ -64,7 +64,7 @@ class WritePage:
             missing = exchanges[-1:]
         else:
             missing = self._missing(scope, exchanges, before=before)
-        written = [self.store.write(scope, exchange) for exchange in missing[: self.max_catch_up]]
+        written = self._write(scope, missing[: self.max_catch_up])
         return WritePageUpdate(
             scope=ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id=""),
             eviction_rounds=0,
@@ -73,7 +73,7 @@ class WritePage:
 
     def _import(self, scope: Scope, exchanges: list[Exchange]) -> WritePageUpdate:
         """Write exchanges of one thread that were given directly; what was erased before may come back."""
-        written = [self.store.write(scope, exchange, revive=True) for exchange in exchanges]
+        written = self._write(scope, exchanges, revive=True)
         return WritePageUpdate(
             scope=ScopeState(
                 user_id=scope.user_id, agent_id=scope.agent_id, thread_id=exchanges[-1].thread_id, turn_id="",
@@ -81,6 +81,11 @@ class WritePage:
             eviction_rounds=0,
             remembered=_report(scope, written[-1]),
         )
+
+    def _write(self, scope: Scope, exchanges: list[Exchange], *, revive: bool = False) -> list[PageWritten]:
+        """Write pages; of several, none after the user is forgotten."""
+        begun = self.store.begun(scope) if len(exchanges) > 1 else scope
+        return [self.store.write(begun, exchange, revive=revive) for exchange in exchanges]
 
     def _missing(self, scope: Scope, exchanges: list[Exchange], *, before: Remembered) -> list[Exchange]:
         """Return the newest exchange, and before it those since the last one that memory has seen.

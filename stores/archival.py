@@ -19,9 +19,9 @@ from typing import Any
 from redis import Redis
 
 from langgraph_memoryos import ids
-from langgraph_memoryos.errors import MemoryOSError, RecordNotFoundError
+from langgraph_memoryos.errors import ErasedError, MemoryOSError, RecordNotFoundError
 from langgraph_memoryos.records import Record, Scope
-from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores import erasures, scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Namespace
 from langgraph_memoryos.text import index_text, storable
@@ -123,23 +123,23 @@ class ArchivalStore:
 
         Raises:
             OvertakenError: another load of the document began.
+            ErasedError: without a document, everything of the user was erased meanwhile.
         """
         clean = [storable(text) for text in texts]
         stored: list[str] = []
-        if document is None:
-            self._register(self._client, scope)
+        if document is None:  # the entry of one is erased with its user
+            scope = erasures.begun(scope, self._client.get(self._namespace.keys(scope).erasures))
         for start in range(0, len(clean), _BATCH):
             batch = clean[start : start + _BATCH]
             vectors = self._embedder.embed_passages(batch)
             pipeline = self._client.pipeline(transaction=False)
             for text, vector in zip(batch, vectors, strict=True):
                 self._put(pipeline, scope, text, vector.tobytes(), now=now, source=source, document=document)
-            stored += [found.decode() for found in _unless_overtaken(pipeline.execute())]
+            replies = pipeline.execute()
+            if document is None and None in replies:
+                raise ErasedError("Everything of this user was forgotten meanwhile: nothing was kept.")
+            stored += [found.decode() for found in _unless_overtaken(replies)]
         return tuple(stored)
-
-    def _register(self, client: Any, scope: Scope) -> None:
-        keys = self._namespace.keys(scope)
-        client.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
 
     def begin(self, scope: Scope, document: ArchivedDocument, texts: Sequence[str]) -> list[str]:
         """Begin to load a version of a document, and stop what loads another; return its texts to insert, each once.
@@ -149,7 +149,7 @@ class ArchivalStore:
         keys = self._namespace.keys(scope)
         clean = {_text_key(text): text for text in map(storable, texts)}
         pipeline = self._client.pipeline()  # a transaction: another load begins before all of it, or after
-        self._register(pipeline, scope)
+        pipeline.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
         pipeline.hset(keys.documents, document.document_id, document.entry)
         for batch in _batches(list(clean)):
             scripts.run(
@@ -238,6 +238,8 @@ class ArchivalStore:
                 keys.sequence,
                 keys.documents,
                 keys.chunks(holder),
+                keys.agents,
+                keys.erasures,
             ],
             args=[
                 item_id,
@@ -245,6 +247,9 @@ class ArchivalStore:
                 holder,
                 entry,
                 keys.holders(""),
+                keys.agent,
+                json.dumps(scope.agent_id),
+                erasures.expected(scope),
                 *chain.from_iterable(fields.items()),
             ],
         )

@@ -7,10 +7,10 @@ from typing import Any
 
 from redis import Redis
 
-from langgraph_memoryos.errors import MemoryOSError, RecordNotFoundError
+from langgraph_memoryos.errors import ErasedError, MemoryOSError, RecordNotFoundError
 from langgraph_memoryos.ids import readable_id
 from langgraph_memoryos.records import Record, Scope
-from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores import erasures, scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
 
@@ -83,19 +83,21 @@ class BlockStore:
         self._client = client
         self._namespace = namespace
 
-    def ensure(self, scope: Scope, blocks: Sequence[Block]) -> None:
-        """Create the blocks that do not exist yet; those that do stay as they are."""
+    def ensure(self, scope: Scope, blocks: Sequence[Block]) -> bool:
+        """Create the blocks that do not exist yet; those that do stay as they are.
+
+        Returns:
+            Whether they are there: not when the user was erased since the scope's ``erasures`` were counted.
+        """
         keys = self._namespace.keys(scope)
-        pipeline = self._client.pipeline(transaction=False)
-        pipeline.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
+        commands = [["HSET", keys.agents, keys.agent, json.dumps(scope.agent_id)]]
         for block in blocks:
             readable_id(block.label, what="block label")
             home = self._home(scope, shared=block.shared)
-            pipeline.hsetnx(
-                keys.blocks, _tag(block.label), json.dumps({"label": block.label, "shared": block.shared})
-            )
-            pipeline.hsetnx(home.block(block.label), "json", json.dumps(block.to_json()))
-        pipeline.execute()
+            entry = json.dumps({"label": block.label, "shared": block.shared})
+            commands.append(["HSETNX", keys.blocks, _tag(block.label), entry])
+            commands.append(["HSETNX", home.block(block.label), "json", json.dumps(block.to_json())])
+        return erasures.write(self._client, keys, scope, *commands)
 
     def all(self, scope: Scope) -> tuple[Block, ...]:
         """Return the agent's blocks: persona, human, then the others by label. Two round trips."""
@@ -126,6 +128,7 @@ class BlockStore:
 
         Raises:
             BlockError: unknown or read-only block, or over its limit; the block is unchanged.
+            ErasedError: the user was erased since the scope's ``erasures`` were counted.
         """
 
         def longer(value: str) -> str:
@@ -140,6 +143,7 @@ class BlockStore:
 
         Raises:
             BlockError: as :meth:`append`, or ``old`` is empty or not in the block; the block is unchanged.
+            ErasedError: as :meth:`append`.
         """
 
         def changed(value: str) -> str:
@@ -200,22 +204,23 @@ class BlockStore:
             new = Block.from_json(
                 block.to_json() | {"value": value, "version": block.version + 1, "changed_at": now}
             )
-            if self._put(stored, new, change_id):
+            if self._put(scope, stored, new, change_id):
                 return new
         raise BlockError(f"Block {label!r} kept changing while it was updated and is unchanged: try again.")
 
-    def _put(self, old: "_Stored", new: Block, change_id: str) -> bool:
+    def _put(self, scope: Scope, old: "_Stored", new: Block, change_id: str) -> bool:
         keys = [
             old.home.block(new.label), old.home.block_history(new.label), old.home.block_changes(new.label),
+            old.home.erasures,
         ]  # fmt: skip
-        return bool(
-            scripts.run(
-                self._client,
-                "put_block",
-                keys=keys,
-                args=[old.raw, json.dumps(new.to_json()), change_id, new.version, HISTORY_KEPT, CHANGES_KEPT],
-            )
-        )
+        args = [
+            old.raw, json.dumps(new.to_json()), change_id, new.version, HISTORY_KEPT, CHANGES_KEPT,
+            erasures.expected(scope),
+        ]  # fmt: skip
+        changed = scripts.run(self._client, "put_block", keys=keys, args=args)
+        if changed is None:
+            raise ErasedError("Everything of this user was forgotten meanwhile: nothing was kept.")
+        return bool(changed)
 
     def _entry(self, scope: Scope, label: str) -> dict[str, Any]:
         raw: Any = self._client.hget(self._namespace.keys(scope).blocks, _tag(label))

@@ -5,7 +5,7 @@ import math
 from redis import Redis
 
 from langgraph_memoryos.records import Scope
-from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores import erasures, scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Namespace
 
@@ -48,11 +48,12 @@ class LeaseStore:
 
     def pause(self, scope: Scope, *, until: float, now: float) -> None:
         """Let the agent ignore timed events until a time (seconds since the epoch)."""
-        key = self._namespace.keys(scope).pause
+        keys = self._namespace.keys(scope)
         if until <= now:
-            self._client.unlink(key)
+            self._client.unlink(keys.pause)
         else:
-            self._client.set(key, repr(until), px=_milliseconds(until - now))
+            command = ["SET", keys.pause, repr(until), "PX", str(_milliseconds(until - now))]
+            erasures.write(self._client, keys, scope, command)
 
     def paused_until(self, scope: Scope) -> float:
         """Return until when timed events are ignored; 0 if they are not."""

@@ -11,7 +11,7 @@ from typing import Any
 from redis import Redis
 
 from langgraph_memoryos.records import Scope
-from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores import erasures, scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
 
@@ -32,29 +32,20 @@ class MessageStore:
         self._namespace = namespace
 
     def erasures(self, scope: Scope) -> int:
-        """Return how often everything of the user was erased, for :meth:`append` to compare with."""
+        """Return how often everything of the user was erased."""
         raw: Any = self._client.get(self._namespace.keys(scope).erasures)
         return int(raw or 0)
 
-    def append(
-        self, scope: Scope, thread_id: str, entries: Sequence[Entry], *, erasures: int | None = None
-    ) -> bool:
+    def append(self, scope: Scope, thread_id: str, entries: Sequence[Entry]) -> bool:
         """Append messages that are not in the log yet, in order, atomically.
 
-        Args:
-            scope: Whose log.
-            thread_id: Of which thread.
-            entries: The messages.
-            erasures: What :meth:`erasures` was when the messages came up; default: whatever it is now.
-
         Returns:
-            Whether the log has them: not when the user was erased since.
+            Whether the log has them: not when the user was erased since the scope's ``erasures`` were counted.
         """
         if not entries:
             return True
         keys = self._namespace.keys(scope)
         pairs = [part for entry in entries for part in (entry["message_id"], json.dumps(entry))]
-        expected = "" if erasures is None else str(erasures)
         kept = scripts.run(
             self._client,
             "append_messages",
@@ -64,7 +55,7 @@ class MessageStore:
                 keys.logged_threads,
                 keys.erasures,
             ],
-            args=[keys.thread_tag(thread_id), json.dumps(thread_id), expected, *pairs],
+            args=[keys.thread_tag(thread_id), json.dumps(thread_id), erasures.expected(scope), *pairs],
         )
         return bool(kept)
 
@@ -119,9 +110,10 @@ class MessageStore:
             page_id: json.loads(raw) for page_id, raw in zip(page_ids, pipeline.execute(), strict=True) if raw
         }
 
-    def save_queue(self, scope: Scope, thread_id: str, snapshot: Entry) -> None:
-        """Keep which messages are in the FIFO queue, for a run that has no checkpoint."""
-        self._client.set(self._namespace.keys(scope).fifo(thread_id), json.dumps(snapshot))
+    def save_queue(self, scope: Scope, thread_id: str, snapshot: Entry) -> bool:
+        """Keep which messages are in the FIFO queue, for a run that has no checkpoint; refused as by :meth:`append`."""
+        keys = self._namespace.keys(scope)
+        return erasures.write(self._client, keys, scope, ["SET", keys.fifo(thread_id), json.dumps(snapshot)])
 
     def load_queue(self, scope: Scope, thread_id: str) -> Entry:
         """Return what :meth:`save_queue` kept, or an empty dict."""

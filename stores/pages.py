@@ -11,7 +11,7 @@ from redis import Redis
 from langgraph_memoryos import ids
 from langgraph_memoryos.dialogue import readable
 from langgraph_memoryos.records import Chain, Exchange, JoinedExchange, Page, Scope
-from langgraph_memoryos.stores import scripts
+from langgraph_memoryos.stores import erasures, scripts
 from langgraph_memoryos.stores.embedder import Embedder
 from langgraph_memoryos.stores.keys import Keys, Namespace
 from langgraph_memoryos.text import content_tokens, index_text
@@ -119,7 +119,8 @@ class PageStore:
         and waits for a persona update again if it is in a segment. An erased page does not come back, unless ``revive``
         says that this is a deliberate import. A page that is answered already is not overwritten by a later user message
         that follows its own in the conversation: that one becomes a page. So does what follows an erased message. If
-        a page begins with a later message, and none with the first, that page is written.
+        a page begins with a later message, and none with the first, that page is written. If everything of the user is
+        erased since the scope's ``erasures`` were counted, or since the write began, nothing is written.
 
         Raises:
             ValueError: if the exchange has no source id.
@@ -127,7 +128,11 @@ class PageStore:
         page = self._page(scope, exchange)
         keys = self._namespace.keys(scope)
         content_digest = ids.digest(page.query, page.reply)
-        known: Any = self._client.hmget(keys.page(page.page_id), ["digest", "json", "said_at"])
+        pipeline = self._client.pipeline(transaction=False)
+        pipeline.hmget(keys.page(page.page_id), ["digest", "json", "said_at"])
+        pipeline.get(keys.erasures)
+        known, counter = pipeline.execute()
+        scope = erasures.begun(scope, counter)
         if known[1]:
             if later := _after_lost_reply(json.loads(known[1]), exchange):
                 return self.write(scope, later, revive=revive)
@@ -149,12 +154,12 @@ class PageStore:
             self._client, "write_page",
             keys=[keys.page(page.page_id), keys.place(page.page_id), keys.queue(page.thread_id), keys.log, keys.sequence,
                   keys.erased, keys.threads, keys.agents, keys.heads, keys.names, keys.heat,
-                  keys.stale],
+                  keys.stale, keys.erasures],
             args=[page.page_id, content_digest, thread, json.dumps(page.thread_id), keys.agent,
                   json.dumps(scope.agent_id), "revive" if revive else "keep", page.said_at, keys.page(""),
                   keys.place(""), keys.window(""), keys.undigested(""), SITTING_GAP_SECONDS, len(words),
                   json.dumps([name for name in (page.user_name, page.agent_name) if name.strip()]), keys.chain(""),
-                  keys.segment(""), untold_segment(scope), *fields],
+                  keys.segment(""), untold_segment(scope), erasures.expected(scope), *fields],
         )
         if status == b"unread":
             return self.write(scope, exchange, revive=revive)
@@ -163,7 +168,13 @@ class PageStore:
             if later.query.strip():
                 return self.write(scope, later)
         stored = Page.from_json(page.to_json() | {"sequence": int(sequence)})
+        # To the caller it is one whether a page was erased or all of them.
+        status = b"erased" if status == b"forgotten" else status
         return PageWritten(page=stored, status=status.decode(), queue_length=int(length))
+
+    def begun(self, scope: Scope) -> Scope:
+        """Return the scope of what begins now and takes several writes: none of them is done once the user is erased."""
+        return erasures.begun(scope, self._client.get(self._namespace.keys(scope).erasures))
 
     @property
     def namespace(self) -> Namespace:

@@ -1,5 +1,6 @@
 -- Count one visit for each active segment, once per turn: a step that runs again changes nothing.
 -- KEYS: segments, heat, visited turns; ARGV: now, turn id (empty: count anyhow), turns to keep, segment ids ...
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end  -- nor is a turn noted of a user who was erased
 if ARGV[2] ~= '' then
   if redis.call('LPOS', KEYS[3], ARGV[2]) then return 0 end
   redis.call('LPUSH', KEYS[3], ARGV[2])

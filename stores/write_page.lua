@@ -3,13 +3,14 @@
 -- made anew; an archived page stays out of the search.
 -- The searched document is written once and its place in memory is kept beside it: any change of a searched document,
 -- even of a field outside the index, counts it again in BM25's document frequencies until the engine cleans up.
--- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names, heat, stale
+-- KEYS: page, place, queue, log, sequence, erased, threads, agents, heads, names, heat, stale, erasures
 -- ARGV: page id, content digest, thread tag, thread JSON, agent tag, agent JSON, 'revive' or 'keep', said_at,
 --       page key prefix, place key prefix, window key prefix, undigested key prefix, sitting gap in seconds,
 --       number of content words, speakers' names as a JSON list, key prefixes of chain and segment,
---       JSON of a segment without texts and id, then field/value pairs
+--       JSON of a segment without texts and id, expected erasures or '', then field/value pairs
 -- ('revive': a deliberate import may bring back what was erased; a late or replayed write may not)
--- Returns {status, sequence, queue length}; status is new, same, changed, erased, or unread: the caller has to look again.
+-- Returns {status, sequence, queue length}; status is new, same, changed, erased, forgotten (with all of the user), or unread:
+-- the caller has to look again.
 local id, page_prefix, place_prefix, window_prefix = ARGV[1], ARGV[9], ARGV[10], ARGV[11]
 
 -- A page is found by the words of its window: its own, three times, and those of the page before it. Not those of the page after
@@ -29,6 +30,9 @@ local function count_names(names, by)
   end
 end
 
+if ARGV[19] ~= '' and (redis.call('GET', KEYS[13]) or '0') ~= ARGV[19] then
+  return {'forgotten', 0, redis.call('ZCARD', KEYS[3])}
+end
 if ARGV[7] == 'revive' then redis.call('SREM', KEYS[6], id) end
 if redis.call('SISMEMBER', KEYS[6], id) == 1 then
   return {'erased', 0, redis.call('ZCARD', KEYS[3])}
@@ -38,7 +42,7 @@ local known = redis.call('HMGET', KEYS[1], 'digest', 'sequence', 'previous', 'sa
 if ARGV[#ARGV] == '' and known[1] ~= ARGV[2] then return {'unread', 0, 0} end
 if known[1] and known[4] ~= ARGV[8] and tonumber(known[4]) ~= tonumber(ARGV[8]) then return {'unread', 0, 0} end
 local fields = {}
-for i = 19, #ARGV do fields[#fields + 1] = ARGV[i] end
+for i = 20, #ARGV do fields[#fields + 1] = ARGV[i] end
 if known[1] then
   local status = 'same'
   if known[1] ~= ARGV[2] then

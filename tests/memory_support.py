@@ -7,8 +7,10 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models import BaseChatModel
@@ -226,3 +228,21 @@ def members(memory: MemoryOS, scope: Scope) -> dict[str, list[str]]:
         segment.segment_id: [page.page_id for page in segments.newest_pages(scope, [segment.segment_id], limit=10_000)[segment.segment_id]]
         for segment in (*segments.active(scope), *segments.archived(scope))
     }
+
+
+@contextmanager
+def before_round_trip(memory: MemoryOS, number: int, act: Callable[[], object]) -> Iterator[list[bool]]:
+    """Do something right before the memory asks Redis for the ``number``-th time; the list says whether it came to it."""
+    pool = memory.connection.client.connection_pool
+    original, sent = pool.get_connection, iter(range(10_000))
+    reached: list[bool] = []
+
+    def watched(*args: object, **kwargs: object) -> object:
+        if not reached and next(sent) == number:
+            reached.append(True)
+            act()
+        return original(*args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pool, "get_connection", watched)
+        yield reached

@@ -1,21 +1,25 @@
 """Forgetting that is interrupted, or that meets another process, at every moment: before each time it asks Redis."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.analysts import DeterministicAnalyst
-from langgraph_memoryos.errors import RecordNotFoundError
+from langgraph_memoryos.errors import ErasedError, RecordNotFoundError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Fact, Page, ProfileField, Scope
 from langgraph_memoryos.settings import MemorySettings
 from langgraph_memoryos.stores import erase
+from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.segments import PlacedPage
-from tests.memory_support import START, OpenMemory, exchange, exported, members, owner, tell
+from tests.memory_support import START, OpenMemory, before_round_trip, exchange, exported, members, owner, run_of, tell
+from tests.virtual_support import acts, agent, call, say
 
 pytest_plugins = ["tests.memory_fixtures"]
 
@@ -25,24 +29,6 @@ TOGETHER = MemorySettings.paper(short_term_capacity_pages=1, promotion_heat=0.5,
 
 class Interrupted(Exception):  # noqa: N818 - it is no error of the library
     """The process ended here."""
-
-
-@contextmanager
-def before_round_trip(memory: MemoryOS, number: int, act: Callable[[], object]) -> Iterator[list[bool]]:
-    """Do something right before the memory asks Redis for the ``number``-th time; the list says whether it came to it."""
-    pool = memory.connection.client.connection_pool
-    original, sent = pool.get_connection, iter(range(10_000))
-    reached: list[bool] = []
-
-    def watched(*args: object, **kwargs: object) -> object:
-        if not reached and next(sent) == number:
-            reached.append(True)
-            act()
-        return original(*args, **kwargs)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pool, "get_connection", watched)
-        yield reached
 
 
 def at_every_moment(
@@ -90,8 +76,71 @@ def keys_with(memory: MemoryOS, scope: Scope, text: str) -> list[bytes]:
     return [name for name in names if text.encode() in name or text.encode() in (client.dump(name) or b"")]
 
 
+def kinds_of_keys(memory: MemoryOS, user_id: str) -> set[bytes]:
+    """Return what kinds of keys there are of a user."""
+    names = memory.connection.client.scan_iter(memory.parts.pages.namespace.user_pattern(user_id), count=1000)
+    return {name.split(b":")[1] for name in names}
+
+
 def summaries(memory: MemoryOS, scope: Scope) -> str:
     return str([*memory.parts.segments.active(scope), *memory.parts.segments.archived(scope)])
+
+
+@pytest.mark.parametrize("mode", ["memgpt", "hybrid"])
+def test_an_event_whose_user_is_forgotten_at_any_moment_leaves_nothing(memory: MemoryOS, mode: str) -> None:
+    reasons = []
+    for number in count():
+        saver = InMemorySaver()
+        one, _ = agent(
+            memory,
+            acts(call("archival_memory_insert", content=CANARY), call("core_memory_append", block="human", content=CANARY),
+                 call("conversation_search", query=CANARY), call("pause_heartbeats", minutes=5),
+                 call("archival_memory_update", item=1, content=f"{CANARY} two"), call("send_message", message=CANARY),
+                 call("archival_memory_insert", _heartbeat=True, content=f"{CANARY} three")),
+            say(CANARY), mode=mode, checkpointer=saver,
+        )
+        user = f"ann {number}"
+        with before_round_trip(memory, number, lambda: memory.forget(user)) as reached:  # noqa: B023 - used at once
+            reasons.append(one.send(CANARY, user_id=user)["reason"])
+        if not reached:
+            break
+        if "erased" in reasons:  # it has begun
+            assert kinds_of_keys(memory, user) <= {b"erased", b"erasures"}
+            again, model = agent(memory, mode=mode, checkpointer=saver)
+            again.send("hello", user_id=user)
+            assert CANARY not in str(model.asked)
+            assert keys_with(memory, owner(user), CANARY) == []
+    # Forgotten before it began, while it ran, and when all of it was written.
+    begins, ends = reasons.index("erased"), len(reasons) - reasons[::-1].index("erased")
+    assert begins == 2
+    assert set(reasons[begins:ends]) == {"erased"}
+    assert ends > 20
+
+
+def test_a_page_is_not_written_when_its_user_is_forgotten_meanwhile(memory: MemoryOS) -> None:
+    for revive in (False, True):
+        with before_round_trip(memory, 1, lambda: memory.forget("ann")) as reached:
+            written = memory.parts.pages.write(owner(), exchange(CANARY), revive=revive)
+        assert reached
+        assert (written.status, written.queue_length) == ("erased", 0)
+        assert kinds_of_keys(memory, "ann") <= {b"erased", b"erasures"}
+    assert memory.parts.pages.write(owner(), exchange(CANARY)).status == "new"
+
+
+def test_a_conversation_is_not_caught_up_when_its_user_is_forgotten_meanwhile(memory: MemoryOS) -> None:
+    said = [message for at in range(3) for message in (HumanMessage(f"{CANARY} {at}", id=f"q{at}"), AIMessage("I see.", id=f"a{at}"))]
+    with before_round_trip(memory, 5, lambda: memory.forget("ann")):
+        report = memory.remember.invoke({"messages": said}, run_of("ann"))["remembered"]
+    assert report["status"] == "erased"
+    assert kinds_of_keys(memory, "ann") == {b"erased", b"erasures"}
+
+
+def test_an_archived_text_is_not_kept_when_its_user_is_forgotten_meanwhile(memory: MemoryOS) -> None:
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    with before_round_trip(memory, 1, lambda: memory.forget("ann")), pytest.raises(ErasedError):
+        archive.insert(owner(), [CANARY], now=START)
+    assert kinds_of_keys(memory, "ann") == {b"erasures"}
+    assert archive.insert(owner(), [CANARY], now=START)
 
 
 @pytest.mark.parametrize("what", ["page", "thread"])

@@ -21,6 +21,7 @@ from tests.memory_support import (
     HashEmbeddings,
     OpenMemory,
     asked,
+    before_round_trip,
     exchange,
     exported,
     members,
@@ -114,20 +115,10 @@ class TestPages:
             waiting = store.undigested_pages(ANN, [segment.segment_id], limit=9)
             assert waiting == {segment.segment_id: (stored,)}
 
-    def test_two_first_writes_that_race_agree_on_the_time(
-        self, memory: MemoryOS, monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        pages, client = memory.parts.pages, memory.connection.client
-        original = client.hmget
-
-        def racing(*args: object) -> object:
-            found = original(*args)
-            monkeypatch.setattr(client, "hmget", original)
-            pages.write(ANN, exchange("hello", "one", source="m1"))
-            return found
-
-        monkeypatch.setattr(client, "hmget", racing)
-        written = pages.write(ANN, exchange("hello", "two", source="m1", said_at=START + 9))
+    def test_two_first_writes_that_race_agree_on_the_time(self, memory: MemoryOS) -> None:
+        pages = memory.parts.pages
+        with before_round_trip(memory, 1, lambda: pages.write(ANN, exchange("hello", "one", source="m1"))):
+            written = pages.write(ANN, exchange("hello", "two", source="m1", said_at=START + 9))
         assert (written.status, written.page.said_at) == ("changed", START)
         assert [(page.reply, page.said_at) for page in pages.queue(ANN, "talk")] == [("two", START)]
 
@@ -142,21 +133,12 @@ class TestPages:
 
     def test_a_rewrite_that_races_with_another_text_stays_searchable(self, memory: MemoryOS) -> None:
         """The vector is left out where the stored text is the same; it must not be lost if that changes meanwhile."""
-        pages, client = memory.parts.pages, memory.connection.client
+        pages = memory.parts.pages
         pages.write(ANN, exchange("hello", "one", source="m1"))
-        original = client.hmget
-
-        def racing(*args: object) -> object:
-            found = original(*args)
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(client, "hmget", original)
-                pages.write(ANN, exchange("hello", "two", source="m1"))
-            return found
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(client, "hmget", racing)
+        with before_round_trip(memory, 1, lambda: pages.write(ANN, exchange("hello", "two", source="m1"))) as raced:
             pages.write(ANN, exchange("hello", "one", source="m1"))
-        assert not any(failed_documents(client, namespace=memory._namespace).values())
+        assert raced
+        assert not any(failed_documents(memory.connection.client, namespace=memory._namespace).values())
         assert [found.page.reply for found in memory.search("hello", user_id="ann")] == ["one"]
 
     def test_an_exchange_without_source_is_refused(self, memory: MemoryOS) -> None:

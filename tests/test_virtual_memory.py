@@ -338,11 +338,11 @@ def test_a_checkpoint_from_before_the_user_was_forgotten_is_not_used(memory: Mem
 def test_the_log_takes_nothing_from_before_the_user_was_forgotten(memory: MemoryOS):
     log = memory.parts.pages.sibling(MessageStore)
     entry = {"message_id": "m", "kind": "system_alert", "text": "x", "said_at": NOW}
-    before = log.erasures(SCOPE)
+    begun = memory.parts.pages.begun(SCOPE)
     memory.forget("u")
-    assert not log.append(SCOPE, "t", [entry], erasures=before)
+    assert not log.append(begun, "t", [entry])
     assert log.all(SCOPE, "t") == log.threads(SCOPE) == ()
-    assert log.append(SCOPE, "t", [entry], erasures=log.erasures(SCOPE))
+    assert log.append(memory.parts.pages.begun(SCOPE), "t", [entry])
     assert log.count(SCOPE, "t") == 1
 
 
