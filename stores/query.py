@@ -41,6 +41,42 @@ def everything_filter(keys: Keys) -> str:
     return f"(@owner:[{keys.owner} {keys.owner}]|@owner:[-{keys.owner} -{keys.owner}])"
 
 
+def words_filter(within: str, terms: Sequence[str]) -> str:
+    """Return the filter for documents that hold any of ``terms`` (at least one)."""
+    return f"{within} @text:({'|'.join(terms)})"
+
+
+def after_filter(within: str, order: str, said_at: str, sequence: str) -> str:
+    """Return the filter for what a listing in this order has after a document; times and numbers as they are stored."""
+    if order == "ASC":
+        return f"{within} (@said_at:[({said_at} +inf]|(@said_at:[{said_at} {said_at}] @sequence:[({sequence} +inf]))"
+    return f"{within} (@said_at:[-inf ({said_at}]|(@said_at:[{said_at} {said_at}] @sequence:[-inf ({sequence}]))"
+
+
+def count(index: str, within: str) -> tuple[Any, ...]:
+    """Return a search that counts only: the reply's first element."""
+    return ("FT.SEARCH", index, within, "LIMIT", 0, 0, *DIALECT)
+
+
+def among(index: str, within: str, names: Sequence[str]) -> tuple[Any, ...]:
+    """Return a search for which of these keys (at least one) the filter fits; replies are read by :func:`among_ids`."""
+    return ("FT.SEARCH", index, within, "NOCONTENT", "INKEYS", len(names), *names, "LIMIT", 0, len(names), *DIALECT)
+
+
+def listing(
+    index: str, within: str, order: str, *, start: int, number: int, without: Sequence[str] = (),
+) -> tuple[Any, ...]:
+    """Return a listing by time, then sequence, of all documents but some keys; replies are read by :func:`listed_ids`.
+
+    ``start + number`` is what the engine returns of a search at most (``MAXSEARCHRESULTS``); its reply has no total.
+    """
+    left_out = ("FILTER", " && ".join(f"@__key != '{name}'" for name in without)) if without else ()
+    return (
+        "FT.AGGREGATE", index, within, "LOAD", 1, "@__key", *left_out,
+        "SORTBY", 4, "@said_at", order, "@sequence", order, "LIMIT", start, number, *DIALECT,
+    )
+
+
 def vector_search(
     index: str, within: str, vector: np.ndarray, *, count: int, fields: Sequence[str],
 ) -> tuple[Any, ...]:
@@ -70,6 +106,16 @@ def text_search(
         "FT.SEARCH", index, f"{within} {selected} {scored}", "SCORER", "BM25STD", "WITHSCORES", *returned,
         "LIMIT", 0, count, *DIALECT,
     )
+
+
+def among_ids(reply: Sequence[Any]) -> set[str]:
+    """Read a search for some keys."""
+    return {_document_id(name) for name in reply[1:]}
+
+
+def listed_ids(reply: Sequence[Any]) -> list[str]:
+    """Read a listing."""
+    return [_document_id(row[row.index(b"__key") + 1]) for row in reply[1:]]
 
 
 def vector_hits(reply: Sequence[Any]) -> list[Hit]:

@@ -10,6 +10,7 @@ import pytest
 
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Scope
+from langgraph_memoryos.stores import search as search_module
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.search import SearchRequest, SearchStore
 from tests.memory_support import START, Clock, exchange, tell
@@ -69,6 +70,34 @@ def test_pages_of_the_archive_cover_every_hit_once_with_the_true_total(memory: M
     mixed = everything(search.archive, "harbour story", size=7)
     assert set(found) <= set(mixed)
     assert len(mixed) == len(set(mixed))
+
+
+@pytest.mark.parametrize("most", [1, 7, 8, 23])
+def test_more_hits_than_the_engine_returns_at_once_are_all_on_some_page(
+    memory: MemoryOS, search: SearchStore, monkeypatch: pytest.MonkeyPatch, most: int,
+):
+    monkeypatch.setattr(search_module, "MOST_HITS", most)
+    moments = [START + (at * 7 % 5) / 8 for at in range(23)]  # some at the same time, and not in order of arrival
+    tell(memory, "u", *(
+        exchange(f"The harbour story number {at}", source=f"s{at}", said_at=moment) for at, moment in enumerate(moments)))
+    tell(memory, "u", exchange("Bread and butter", source="last", said_at=START - 1))
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    archive.insert(SCOPE, [f"The harbour story number {at}" for at in range(23)], now=START)
+    stories = [f"The harbour story number {at}" for at in sorted(range(23), key=lambda at: (moments[at], at))]
+
+    def between(scope: Scope, request: SearchRequest) -> Any:
+        return search.conversation_between(scope, date(2023, 11, 14), date(2023, 11, 14), zone=UTC, request=request)
+
+    assert everything(between, "", size=5) == ["Bread and butter", *stories]
+    assert everything(search.conversation, "", size=5) == [*reversed(stories), "Bread and butter"]
+    assert everything(search.archive, "", size=4) == [f"The harbour story number {at}" for at in range(22, -1, -1)]
+    for one in (search.conversation, search.archive):
+        assert sorted(everything(one, "harbour story 3", semantic_hits=0)) == sorted(stories)
+        assert set(everything(one, "harbour story 3", semantic_hits=9)) >= set(stories)
+    page = next(page for page in memory.parts.pages.iterate("u") if page.query == stories[9])
+    for one, query in ((between, ""), (search.conversation, ""), (search.conversation, "harbour")):
+        left = everything(one, query, without=(page.page_id, "no page"))
+        assert set(stories) - set(left) == {stories[9]}
 
 
 def test_equal_hits_are_ordered_by_time_then_sequence(memory: MemoryOS, search: SearchStore):
