@@ -441,6 +441,10 @@ def test_load_reads_files_and_folders_once_and_memgpt_finds_them(run, run_json, 
         (f"{tmp_path}/notes/{name}", 0, name == "binary.txt") for name in ("binary.txt", "code.txt", "deep/harbour.md")
     ]  # fmt: skip
     assert again["items"] == sum(file["chunks"] for file in again["files"]) > 3
+    found = run_json("ask", "Which locker code?", "--user", "ann", "--no-model")["archive"]
+    assert found[0]["text"] == "The locker code is 4711-zebra."
+    shown = run("ask", "Which locker code?", "--user", "ann", "--no-model").stdout
+    assert re.search(r"archive, item \d+  from .*code.txt\n  The locker code is 4711-zebra.\n", shown)
     one = run_json("load", tmp_path / "notes" / "code.txt", "--user", "bob")
     assert (one["user"], one["items"]) == ("bob", 1)
 

@@ -22,8 +22,12 @@ from langgraph_memoryos.errors import ModelUnavailableError
 from langgraph_memoryos.local_models import choose_chat_model
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.nodes.generate_reply import prompt_messages
+from langgraph_memoryos.records import Scope
 from langgraph_memoryos.state import RecalledMemory
+from langgraph_memoryos.stores.archival import ArchivalItem
+from langgraph_memoryos.stores.search import SearchRequest, SearchStore
 
+_ARCHIVED_SHOWN = 3
 _EVIDENCE = (
     "page_id",
     "user_id",
@@ -61,15 +65,17 @@ def ask(
 
     The most relevant page comes first. Relevance ranks the pages of one question by words, meaning and
     neighbourhood; it is no probability, and numbers of different questions do not compare.
+    The archive is no part of a recall: its best texts are shown last, and are not told to the model.
     The question is asked in a thread of its own and is not remembered.
     """
     answers = _answers(model)
     with options.open(without_model=True) as memory:
         recalled = _recalled(memory, question, user)
+        archived = _archived(memory, question, user)
         if not _holds_anything(recalled) and not is_known(memory, user):
             tell_unknown(user)
         elif not as_json:
-            _show_evidence(recalled, explain=explain)
+            _show_evidence(recalled, archived, explain=explain)
         answer = _answer(memory, question, recalled, aloud=not as_json) if answers else None
     if as_json:
         print_json(
@@ -79,6 +85,7 @@ def ask(
                 "answer": answer,
                 "memory": recalled,
                 "evidence": [_evidence(page) for page in by_relevance(recalled)],
+                "archive": [item.to_json() for item in archived],
             }
         )
 
@@ -108,6 +115,15 @@ def _recalled(memory: MemoryOS, question: str, user: str) -> RecalledMemory:
     return found
 
 
+def _archived(memory: MemoryOS, question: str, user: str) -> tuple[ArchivalItem, ...]:
+    """Return the best texts of the archive; to a blank question there are none."""
+    if not question.strip():
+        return ()
+    scope = Scope(user_id=user, agent_id=memory.parts.default_agent)
+    request = SearchRequest(query=question, page_size=_ARCHIVED_SHOWN)
+    return memory.parts.pages.sibling(SearchStore).archive(scope, request).items
+
+
 def _holds_anything(recalled: RecalledMemory) -> bool:
     return bool(recalled["mid_term"] or recalled["user_facts"] or recalled["agent_traits"])
 
@@ -121,14 +137,20 @@ def _evidence(page: dict[str, Any]) -> dict[str, Any]:
     return {"said_at": day_and_time(page["said_at"])} | {name: page[name] for name in _EVIDENCE}
 
 
-def _show_evidence(recalled: RecalledMemory, *, explain: bool) -> None:
+def _show_evidence(recalled: RecalledMemory, archived: tuple[ArchivalItem, ...], *, explain: bool) -> None:
     pages = by_relevance(recalled)
-    if not _holds_anything(recalled):
+    if not _holds_anything(recalled) and not archived:
         console.print("Nothing is remembered that answers this.")
     for page in pages:
         _show_page(page, explain=explain)
     for fact in (*recalled["user_facts"], *recalled["agent_traits"]):
         console.print(f"fact  {printable(fact['text'])}", soft_wrap=True)
+    for item in archived:
+        source = f"  from {one_line(item.source, width=80)}" if item.source else ""
+        head = f"{day_and_time(item.added_at)}  archive, item {item.number}{source}"
+        console.print(head, style="bold", soft_wrap=True)
+        text = printable(item.text).strip().replace("\n", "\n  ")
+        console.print(f"  {text}", soft_wrap=True)
 
 
 def _show_page(page: dict[str, Any], *, explain: bool) -> None:
