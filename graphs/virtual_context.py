@@ -134,6 +134,7 @@ def _add_loop(
         "call_model",
         CallModel(
             model=model,
+            leases=leases,
             settings=settings,
             native=native,
             clock=clock,

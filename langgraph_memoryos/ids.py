@@ -43,6 +43,11 @@ def digest(*parts: str) -> str:
     return hasher.hexdigest()[:_LENGTH]
 
 
+def step_id(event_id: str, step: int) -> str:
+    """Return the id of what the model says in a step (from 0) of an event: the same step is the same message."""
+    return digest("step", event_id, str(step))
+
+
 def page_id(*, user_id: str, agent_id: str, thread_id: str, source_id: str) -> str:
     """Return the id of the exchange that begins with message ``source_id``: the same turn is the same page."""
     return digest("page", user_id, agent_id, thread_id, source_id)

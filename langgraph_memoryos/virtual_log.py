@@ -1,14 +1,18 @@
-"""How messages of the queue enter the log: what was said is quoted from its page, not stored again."""
+"""How messages of the queue enter the log, and which of the log are in the queue.
+
+What was said is quoted from its page, not stored again.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from langgraph_memoryos.prompts.function_results import INTERRUPTED
 from langgraph_memoryos.records import Page, Scope
-from langgraph_memoryos.stores.messages import Entry, MessageStore
+from langgraph_memoryos.stores.messages import Entry, MessageStore, ThreadLook
 from langgraph_memoryos.virtual_queue import groups, parse_queue
 from langgraph_memoryos.virtual_state import QueueMessage, Turn
+
+_NO_SUMMARY = "It was erased together with something that was forgotten."
 
 
 def scope_of(state: Mapping[str, Any]) -> tuple[Scope, str]:
@@ -23,12 +27,7 @@ def erased(turn: Turn) -> Turn:
     return Turn(**turn | {"again": False, "reason": "erased"})
 
 
-def result_id(assistant: QueueMessage, at: int) -> str:
-    """Return the id of the result of an assistant message's call number ``at``."""
-    return f"{assistant.message_id}-result-{at}"
-
-
-def with_results(
+def interrupted_calls(
     queue: list[dict[str, Any]],
     messages: MessageStore,
     *,
@@ -36,7 +35,7 @@ def with_results(
     thread_id: str,
     moment: float,
 ) -> list[dict[str, Any]]:
-    """Return the queue with a result for every call, in the log as well: no server takes a call without one.
+    """Return the calls of a queue that have no result, each with one, in the log as well: no server takes a call without.
 
     A run that ended between a call and its result leaves such a call. What the log has of it is true; else the
     result is ``Failed`` and says that nobody knows whether the call was carried out.
@@ -44,17 +43,17 @@ def with_results(
     Args:
         queue: The queue as the run left it.
         messages: The log.
-        scope: Whose.
+        scope: Whose, and when the run began: nothing is written once the user is forgotten, and nothing returned.
         thread_id: Of which thread.
         moment: When the result is given, in seconds since the epoch.
     """
     whole: list[dict[str, Any]] = []
     for group in groups(parse_queue(queue)):
-        assistant, answered = group[0], {message.call_id for message in group[1:]}
-        whole += [message.to_json() for message in group]
-        missing = [
-            QueueMessage(
-                message_id=result_id(assistant, at),
+        assistant, answered = group[0], {message.call_id: message for message in group[1:]}
+        results = [
+            answered.get(call["id"])
+            or QueueMessage(
+                message_id=result_id(assistant.message_id, at),
                 kind="function_result",
                 text=INTERRUPTED,
                 said_at=moment,
@@ -63,24 +62,53 @@ def with_results(
                 failed=True,
             )
             for at, call in enumerate(assistant.calls)
-            if call["id"] not in answered
         ]
-        if missing:
-            # A message that the log has already stays there as it is.
-            messages.append(scope, thread_id, log_entries([assistant, *missing], None))
-            found = messages.get(scope, thread_id, [message.message_id for message in missing])
-            logged = {entry["message_id"]: QueueMessage.from_json(entry) for entry in found}
-            whole += [_as_logged(message, logged.get(message.message_id, message)).to_json() for message in missing]
+        if len(answered) == len(results):
+            continue
+        names = [message.message_id for message in (assistant, *results)]
+        logged = {entry["message_id"]: QueueMessage.from_json(entry) for entry in messages.get(scope, thread_id, names)}
+        missing = [message for message in (assistant, *results) if message.message_id not in logged]
+        if messages.append(scope, thread_id, log_entries(missing, None)):
+            whole += [logged.get(message.message_id, message).to_json() for message in (assistant, *results)]
     return whole
 
 
-def _as_logged(message: QueueMessage, logged: QueueMessage) -> QueueMessage:
-    return replace(message, text=logged.text, failed=logged.failed, said_at=logged.said_at)
+def queue_snapshot(queue: Sequence[Mapping[str, Any]], *, handled: str, warned: bool, event_id: str) -> Entry:
+    """Return what a run without a checkpoint needs to go on.
+
+    These are the messages of the queue, the newest that its summary stands for, the user's message and the event that
+    were taken in last, and whether the warning was given.
+    """
+    return {
+        "messages": [message["message_id"] for message in queue],
+        "until": queue[0].get("until", "") if queue else "",
+        "handled": handled,
+        "event": event_id,
+        "warned": warned,
+    }
 
 
-def queue_snapshot(queue: Sequence[Mapping[str, Any]], *, handled: str, warned: bool) -> Entry:
-    """Return what a run without a checkpoint needs to go on: which messages are in the queue."""
-    return {"messages": [message["message_id"] for message in queue], "handled": handled, "warned": warned}
+def in_view(queue: Entry, look: ThreadLook) -> list[Entry]:
+    """Return the queue as the log has it: its summary, and every message that this does not stand for, in order.
+
+    So messages of another event that ran meanwhile are there, and erased ones are not. A call without its results, as a
+    crash leaves it, is left out.
+    """
+    logged = {entry["message_id"]: entry for entry in (*look.before, *look.after)}
+    found: list[Entry] = []
+    if queue.get("until") and (summary := logged.get(queue["messages"][0])):
+        found.append(summary | {"text": _NO_SUMMARY} if summary.get("erased") else summary)
+    for entry in logged.values():
+        if entry["kind"] not in ("summary", "function_result"):
+            results = [logged.get(result_id(entry["message_id"], at)) for at in range(len(entry.get("calls", ())))]
+            group = [each for each in (entry, *results) if each and not each.get("erased")]
+            found += group if len(group) == 1 + len(results) else []
+    return found
+
+
+def result_id(message_id: str, call: int) -> str:
+    """Return the id of the result of a call (from 0) of an assistant's message."""
+    return f"{message_id}-result-{call}"
 
 
 def log_entries(messages: Sequence[QueueMessage], page: Page | None) -> list[Entry]:

@@ -45,6 +45,7 @@ class QueueMessage(Record):
         name: The function of a result, or the speaker's name.
         failed: The result of a call that failed.
         blocks: Content blocks of a user message that is not only text.
+        until: Of a summary: id of the newest message it stands for; the log up to there is no longer in view.
     """
 
     message_id: str
@@ -57,6 +58,7 @@ class QueueMessage(Record):
     name: str = ""
     failed: bool = False
     blocks: tuple[dict[str, Any], ...] = ()
+    until: str = ""
 
 
 class Turn(TypedDict, total=False):
@@ -67,8 +69,9 @@ class Turn(TypedDict, total=False):
         kind: What happened.
         steps: Model calls of the loop.
         again: Whether the model runs once more.
-        reason: Why it ended: ``done``, ``step_cap``, ``repeated_failure``, ``busy``, ``paused``, ``nothing``,
-            ``erased`` (the user was forgotten while the event ran: nothing more was done or kept).
+        reason: Why it ended: ``done``, ``step_cap``, ``repeated_failure``, ``busy`` (a timed event, or one that runs
+            already), ``paused``, ``nothing`` (nothing came in that was not handled before), ``erased`` (the user was
+            forgotten while the event ran: nothing more was done or kept).
         erasures: How often the user had been erased when the event began.
         exchange: The exchange that is being written, as ``Exchange`` JSON.
         sent: Texts that reached the user.
@@ -118,19 +121,20 @@ class Event(TypedDict, total=False):
     Attributes:
         kind: ``system_alert``, ``user_interaction`` or ``timed``.
         text: What happened, for the model to read.
-        id: Makes the same event handled once; default: made from the other fields.
+        id: Makes the same event handled once, text or an integer; default: made from the other fields, so that an event
+            without ``id`` and ``at`` that stays in a parent's state happens again in each run.
         at: When, in seconds since the epoch; default: now.
     """
 
     kind: str
     text: str
-    id: str
+    id: str | int
     at: float
 
 
-def recent_messages(left: Sequence[AnyMessage], right: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Merge messages by id as ``add_messages`` does, and keep the newest 100: recall keeps them all."""
-    merged: Any = add_messages(list(left), list(right))  # type: ignore[arg-type]
+def recent_messages(left: Sequence[AnyMessage], right: Any) -> list[AnyMessage]:
+    """Merge whatever ``add_messages`` takes as it does, by id, and keep the newest 100: recall keeps them all."""
+    merged: Any = add_messages(list(left), right)  # type: ignore[arg-type]
     return list(merged[-_SHOWN_MESSAGES:])
 
 

@@ -1,5 +1,6 @@
 """Step ``call_model``: the whole context in, function calls out."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,8 @@ from langgraph_memoryos.model_replies import (
 )
 from langgraph_memoryos.prompts.virtual_context import system_text
 from langgraph_memoryos.state import RecalledMemory, ScopeState, Usage, added_usage, usage_of
+from langgraph_memoryos.stores.leases import LeaseStore
+from langgraph_memoryos.virtual_log import scope_of
 from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn
@@ -59,6 +62,7 @@ class CallModel:
     """
 
     model: BaseChatModel
+    leases: LeaseStore
     settings: VirtualContextSettings
     native: bool
     clock: Callable[[], float]
@@ -71,16 +75,29 @@ class CallModel:
     def _run(self, state: Mapping[str, Any], config: RunnableConfig) -> CallModelUpdate:
         quiet = merge_configs(config, RunnableConfig(tags=["nostream"]))
         messages = self._prompt(state)
-        if not self.native:
-            return self._structured_update(state, *ask(self.model, self._request(messages), config))
-        return self._native_update(state, self._bound().invoke(messages, quiet))
+        try:
+            if not self.native:
+                return self._structured_update(state, *ask(self.model, self._request(messages), config))
+            return self._native_update(state, self._bound().invoke(messages, quiet))
+        except BaseException:
+            self._give_up(state)
+            raise
 
     async def _arun(self, state: Mapping[str, Any], config: RunnableConfig) -> CallModelUpdate:
         quiet = merge_configs(config, RunnableConfig(tags=["nostream"]))
         messages = self._prompt(state)
-        if not self.native:
-            return self._structured_update(state, *await aask(self.model, self._request(messages), config))
-        return self._native_update(state, await self._bound().ainvoke(messages, quiet))
+        try:
+            if not self.native:
+                return self._structured_update(state, *await aask(self.model, self._request(messages), config))
+            return self._native_update(state, await self._bound().ainvoke(messages, quiet))
+        except BaseException:
+            await asyncio.to_thread(self._give_up, state)
+            raise
+
+    def _give_up(self, state: Mapping[str, Any]) -> None:
+        """Free the thread of an event that is not answered: delivered again, it is taken up again."""
+        scope, thread_id = scope_of(state)
+        self.leases.release(scope, thread_id, state["turn"]["event_id"], finished=False)
 
     def _bound(self) -> Runnable[Any, Any]:
         return self.model.bind_tools(list(tool_schemas(self.settings.functions)))
@@ -142,7 +159,7 @@ class CallModel:
 
     @staticmethod
     def _name(state: Mapping[str, Any]) -> str:
-        return ids.digest("step", state["turn"]["event_id"], str(state["turn"]["steps"]))
+        return ids.step_id(state["turn"]["event_id"], state["turn"]["steps"])
 
 
 def _corrected(pressure: Pressure, counted: int) -> Pressure:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.messages import AIMessage
 from typing_extensions import TypedDict
 
 from langgraph_memoryos import ids
@@ -21,6 +20,7 @@ from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
+from langgraph_memoryos.virtual_input import said_to_user
 from langgraph_memoryos.virtual_log import erased, log_entries, result_id, scope_of
 from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
@@ -98,7 +98,7 @@ class ExecuteFunctions:
         return ExecuteFunctionsUpdate(
             queue=[*queue[:-1], *(message.to_json() for message in added)],
             turn=self._following(told, done),
-            messages=[AIMessage(text, id=f"{assistant.message_id}-{at}") for at, text in enumerate(said)],
+            messages=[said_to_user(text, f"{assistant.message_id}-{at}") for at, text in enumerate(said)],
         )
 
     def _empty_reply(
@@ -145,7 +145,7 @@ class ExecuteFunctions:
         except Exception as error:  # noqa: BLE001 - whatever went wrong is told to the model, without a traceback
             text, failed = _told(error), True
         result = QueueMessage(
-            message_id=result_id(assistant, at),
+            message_id=result_id(assistant.message_id, at),
             kind="function_result",
             text=text,
             said_at=self.clock(),

@@ -44,7 +44,9 @@ class FinishEvent:
         gone = turn["reason"] == "erased"
         if turn["event_id"] and not gone:
             warned = (state.get("pressure") or {}).get("warned", False)
-            snapshot = queue_snapshot(state["queue"], handled=state.get("handled", ""), warned=warned)
+            snapshot = queue_snapshot(
+                state["queue"], handled=state.get("handled", ""), warned=warned, event_id=turn["event_id"]
+            )
             gone = not self.messages.save_queue(scope, thread_id, snapshot)
             turn = erased(turn) if gone else turn
         if turn["event_id"]:

@@ -4,25 +4,33 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.messages import BaseMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import get_runtime
 from typing_extensions import TypedDict
 
 from langgraph_memoryos import ids
-from langgraph_memoryos.dialogue import message_text, position_id, readable
-from langgraph_memoryos.errors import MemoryOSError
+from langgraph_memoryos.dialogue import exchanges_from_messages
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.state import NO_USAGE, RecalledMemory, ScopeState
 from langgraph_memoryos.stores.leases import LeaseStore
-from langgraph_memoryos.stores.messages import MessageStore
+from langgraph_memoryos.stores.messages import MessageStore, ThreadLook
 from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import erased, log_entries, queue_snapshot, with_results
+from langgraph_memoryos.virtual_input import (
+    conversation,
+    missed_exchanges,
+    newest_of,
+    parse_event,
+    said_before,
+    split_conversation,
+    user_message,
+)
+from langgraph_memoryos.virtual_log import erased, in_view, interrupted_calls, log_entries, queue_snapshot
 from langgraph_memoryos.virtual_queue import CountTokens, truncated
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
-from langgraph_memoryos.virtual_state import EVENT_KINDS, Event, Pressure, QueueMessage, Turn, VirtualInput
+from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn, VirtualInput
 
 
 class IngestEventInput(VirtualInput, total=False):
@@ -47,15 +55,28 @@ class IngestEventUpdate(TypedDict, total=False):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Part:
+    """Messages that go into log and queue together, and the page that quotes what was said in them."""
+
+    messages: Sequence[QueueMessage]
+    page: Page | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class IngestEvent:
-    """Take in new user messages, or another event; write what the user said as a page without a reply.
+    """Take in new user messages, or another event, or both; write what the user said as a page without a reply.
+
+    The log of the thread is the truth, and the queue is what of it is in view: it has what another event logged
+    meanwhile, and nothing that was erased. What the log knows is not taken in again: an event that is finished is none,
+    and one that was broken off goes on. In a conversation that had no virtual context until now, the exchanges before the
+    message are taken in as well, as far as its newest 100 messages reach.
 
     A timed event never runs into a busy thread and respects ``pause_heartbeats``; a person's message always
     runs.
 
     Raises:
         IdentityError: no user id is given.
-        MemoryOSError: an event of unknown kind.
+        MemoryOSError: it is no event; nothing was written.
     """
 
     pages: PageStore
@@ -75,122 +96,122 @@ class IngestEvent:
             default_agent=self.default_agent,
         )
         where = ScopeState(user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, turn_id="")
-        erasures = self.messages.erasures(scope)
-        scope = replace(scope, erasures=erasures)
-        restored = self._restored(state, scope, thread_id, erasures)
-        if event := state.get("event"):
-            new, exchange = self._event(event), None
+        now = self.clock()
+        event = parse_event(state["event"], now=now) if state.get("event") else None
+        listed = conversation(state.get("messages") or [])
+        asked = [*([event.message_id] if event else []), *(str(message.id) for message in listed)]
+        look, before = self._before(state, scope, thread_id, asked)
+        scope = replace(scope, erasures=look.erasures)
+        # In a thread that users share, what was said to another one is handled as well.
+        before["handled"] = newest_of(listed, (state.get("handled") or "", before["handled"]))
+        earlier, new = split_conversation(listed, handled=before["handled"])
+        happened = event if event and look.marks[event.message_id] == "unknown" else None
+        said = [message for message in new if look.marks[str(message.id)] == "unknown"]
+        missed = self._missed(scope, thread_id, earlier, look, now) if happened or said else []
+        fresh = [_Part(messages=[happened])] if happened else []
+        written = self._said(scope, thread_id, said, now) if said else []
+        if said and not written and self.messages.erasures(scope) != look.erasures:
+            return _forgotten(where, before, user_message(said[-1], now=now), look)
+        fresh += written
+        newest = fresh[-1].messages[-1] if fresh else _unfinished(listed, event, look, now)
+        refused = self._refused(scope, thread_id, newest, look) if newest else "nothing"
+        if newest is None or refused:
+            kind = newest.kind if newest else event.kind if event else ""
+            return IngestEventUpdate(scope=where, **before, turn=_over(refused, kind=kind, erasures=look.erasures))
+        before["queue"] += self._interrupted(state, scope, thread_id, before["queue"], now)
+        where["turn_id"] = newest.message_id
+        handled = newest.message_id if newest.kind == "user_message" else before["handled"]
+        if fresh:
+            parts = [*missed, *fresh]
+            queue = [*before["queue"], *(self._shown(message) for part in parts for message in part.messages)]
+            turn = _begun(newest, _exchange(parts[-1].page, newest, thread_id), look.erasures)
+            entries = [entry for part in parts for entry in log_entries(part.messages, part.page)]
+            if not self.messages.append(scope, thread_id, entries, opens=newest.message_id):
+                return _forgotten(where, before, newest, look)
         else:
-            new, exchange = self._said(state, restored["handled"], thread_id)
-        if not new:
-            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind="", erasures=erasures))
-        event_id = new[-1].message_id
-        where["turn_id"] = event_id
-        kind = new[-1].kind
-        # Before the lease: an event that comes twice must not take the thread from the one that is running.
-        if event and self._handled(scope, thread_id, event_id, restored["queue"]):
-            return IngestEventUpdate(scope=where, **restored, turn=_over("nothing", kind=kind, erasures=erasures))
-        if refused := self._refused(scope, thread_id, new[-1]):
-            return IngestEventUpdate(scope=where, **restored, turn=_over(refused, kind=kind, erasures=erasures))
-        restored["queue"] = with_results(
-            restored["queue"], self.messages, scope=scope, thread_id=thread_id, moment=self.clock()
-        )
-        new, kept = self._written(scope, thread_id, new, exchange)
-        turn = _begun(new[-1], exchange or _spoken_first(new[-1], thread_id), erasures)
-        handled = restored["handled"] if event else event_id
-        if not kept:
-            # A checkpoint has the message all the same: the next event must not take it in.
-            return IngestEventUpdate(**restored | {"scope": where, "handled": handled, "turn": erased(turn)})
-        queue = [*restored["queue"], *(self._shown(message) for message in new)]
+            queue, turn = self._resumed(scope, thread_id, newest, before["queue"], look)
         # Kept before a model can fail: without a checkpoint, the next event begins here.
-        snapshot = queue_snapshot(queue, handled=handled, warned=restored["pressure"].get("warned", False))
+        warned = before["pressure"].get("warned", False)
+        snapshot = queue_snapshot(queue, handled=handled, warned=warned, event_id=newest.message_id)
         self.messages.save_queue(scope, thread_id, snapshot)
         return IngestEventUpdate(
-            scope=where,
-            queue=queue,
-            handled=handled,
-            turn=turn,
-            pressure=restored["pressure"],
-            memory=None,
+            scope=where, queue=queue, handled=handled, turn=turn, pressure=before["pressure"], memory=None
         )
 
-    def _restored(self, state: IngestEventInput, scope: Scope, thread_id: str, erasures: int) -> IngestEventUpdate:
-        """Return the queue of the checkpoint, or, without one, that after the last event of the thread."""
-        before = state.get("scope")
-        # A checkpoint of another user's thread of the same name is nobody else's queue.
-        own = before is None or (before["user_id"], before["agent_id"]) == (scope.user_id, scope.agent_id)
-        if own and (state.get("queue") or state.get("handled")):
-            # A checkpoint outlives an erasure; what it holds of the user is not used.
-            gone = (state.get("turn") or Turn()).get("erasures", 0) != erasures
-            return IngestEventUpdate(
-                queue=[] if gone else list(state.get("queue") or []),
-                handled=state.get("handled") or "",
-                pressure=(not gone and state.get("pressure")) or Pressure(),
-            )
-        kept = self.messages.load_queue(scope, thread_id)
-        entries = self.messages.get(scope, thread_id, kept.get("messages", ()))
-        queue = [self._shown(QueueMessage.from_json(entry)) for entry in entries]
-        return IngestEventUpdate(
-            queue=queue, handled=kept.get("handled", ""), pressure=Pressure(warned=kept.get("warned", False))
-        )
+    def _before(
+        self, state: IngestEventInput, scope: Scope, thread_id: str, asked: Sequence[str]
+    ) -> tuple[ThreadLook, IngestEventUpdate]:
+        """Return what the thread's log says, and the queue as it is before the event.
 
-    def _event(self, event: Event) -> list[QueueMessage]:
-        kind = event.get("kind", "")
-        if kind not in EVENT_KINDS or kind == "user_message":
-            raise MemoryOSError(
-                f"An event's kind is one of {', '.join(EVENT_KINDS[1:])}; a user speaks by messages."
-            )
-        moment = event.get("at")
-        moment = self.clock() if moment is None else float(moment)
-        text = readable(event.get("text") or "")
-        event_id = event.get("id") or ids.digest("event", kind, text, repr(moment))
-        return [QueueMessage(message_id=event_id, kind=kind, text=text, said_at=moment)]  # type: ignore[arg-type]
-
-    def _said(
-        self,
-        state: IngestEventInput,
-        handled: str,
-        thread_id: str,
-    ) -> tuple[list[QueueMessage], Exchange | None]:
-        """Return the user messages that were not handled yet, and the exchange they open."""
-        messages = _since(convert_to_messages(state.get("messages") or []), handled)
-        now = self.clock()
-        new = [
-            QueueMessage(
-                message_id=readable(message.id)
-                if message.id
-                else position_id(at, "user", message_text(message)),
-                kind="user_message",
-                text=message_text(message),
-                said_at=now,
-                name=readable(message.name or ""),
-                blocks=tuple(block for block in message.content if isinstance(block, dict))
-                if isinstance(message.content, list)
-                else (),
-            )
-            for at, message in enumerate(messages)
-        ]
-        if not new:
-            return [], None
-        return new, Exchange(
-            query="\n".join(message.text for message in new if message.text),
-            reply="",
-            said_at=now,
-            thread_id=thread_id,
-            source_ids=tuple(message.message_id for message in new),
-            user_name=next((message.name for message in new if message.name), ""),
-        )
-
-    def _handled(self, scope: Scope, thread_id: str, event_id: str, queue: Sequence[Mapping[str, Any]]) -> bool:
-        """Tell whether an event was taken in before; the log still knows it when a flush has evicted it.
-
-        One that is the newest of the log and in no queue is this step's own, which was interrupted: it goes on.
+        What is in view is said by the checkpoint, or, without one, by what was kept after the last event of the thread.
         """
-        queued = event_id in {message["message_id"] for message in queue}
-        return queued or self.messages.followed(scope, thread_id, event_id)
+        own = _is_own(state, scope) and bool(state.get("queue") or state.get("handled"))
+        shown = {message["message_id"]: message for message in state.get("queue") or []} if own else {}
+        pressure = (own and state.get("pressure")) or Pressure()
+        handled, warned = state.get("handled") or "", pressure.get("warned", False)
+        checkpoint = queue_snapshot([*shown.values()], handled=handled, warned=warned, event_id="") if own else None
+        look = self.messages.look(scope, thread_id, queue=checkpoint, shown=shown.keys(), asked=asked)
+        view = checkpoint or look.kept
+        queue = [
+            shown[entry["message_id"]]
+            if entry["message_id"] in shown and not entry.get("erased")
+            else self._shown(QueueMessage.from_json(entry))
+            for entry in in_view(view, look)
+        ]
+        # A queue that something left has room again.
+        left = set(view.get("messages", ())) - {message["message_id"] for message in queue}
+        return look, IngestEventUpdate(
+            queue=queue,
+            handled=view.get("handled", ""),
+            pressure=Pressure(**pressure | {"warned": view.get("warned", False) and not left}),
+        )
 
-    def _refused(self, scope: Scope, thread_id: str, event: QueueMessage) -> str:
+    def _interrupted(
+        self, state: IngestEventInput, scope: Scope, thread_id: str, queue: Sequence[Mapping[str, Any]], now: float
+    ) -> list[dict[str, Any]]:
+        """Return calls of a checkpoint that its run did not live to carry out, with the results they have now."""
+        if not (_is_own(state, scope) and state.get("queue")):
+            return []
+        begun = replace(scope, erasures=(state.get("turn") or Turn()).get("erasures", scope.erasures))
+        there = {message["message_id"] for message in queue}
+        calls = interrupted_calls(state["queue"], self.messages, scope=begun, thread_id=thread_id, moment=now)
+        return [message for message in calls if message["message_id"] not in there]
+
+    def _missed(
+        self, scope: Scope, thread_id: str, earlier: Sequence[BaseMessage], look: ThreadLook, now: float
+    ) -> list[_Part]:
+        """Write the exchanges before the event that nobody has taken in; those that were forgotten stay so."""
+        parts: list[_Part] = []
+        messages = {str(message.id): message for message in earlier}
+        for exchange in missed_exchanges(earlier, thread_id=thread_id, said_at=now, marks=look.marks):
+            told = [messages[name] for name in exchange.source_ids]
+            parts += self._paged(scope, exchange, [part for message in told for part in said_before(message, now=now)])
+        return parts
+
+    def _said(self, scope: Scope, thread_id: str, said: Sequence[BaseMessage], now: float) -> list[_Part]:
+        """Write what the user says as a page; nothing if it was forgotten."""
+        messages = [user_message(message, now=now) for message in said]
+        exchanges = exchanges_from_messages(said, thread_id=thread_id, said_at=now)
+        return self._paged(scope, exchanges[0], messages) if exchanges else [_Part(messages=messages)]
+
+    def _paged(self, scope: Scope, exchange: Exchange, messages: Sequence[QueueMessage]) -> list[_Part]:
+        written = self.pages.write(scope, exchange)
+        if written.status == "erased":
+            return []
+        # A page may begin later than its exchange, where a message before was forgotten.
+        there = [
+            replace(message, page_id=written.page.page_id)
+            for message in messages
+            if message.kind != "user_message" or message.message_id in written.page.source_ids
+        ]
+        return [_Part(messages=there, page=written.page)]
+
+    def _refused(self, scope: Scope, thread_id: str, event: QueueMessage, look: ThreadLook) -> str:
         seconds = self.settings.lease_seconds
+        # Delivered again while it runs. One whose queue was not kept was interrupted in this very step, and goes on.
+        begun = look.marks.get(event.message_id) == "open" and look.kept.get("event") == event.message_id
+        if begun and self.leases.holder(scope, thread_id) == event.message_id:
+            return "busy"
         if event.kind != "timed":
             self.leases.seize(scope, thread_id, event.message_id, seconds=seconds)
             return ""
@@ -198,19 +219,23 @@ class IngestEvent:
             return "paused"
         return "" if self.leases.take(scope, thread_id, event.message_id, seconds=seconds) else "busy"
 
-    def _written(
-        self,
-        scope: Scope,
-        thread_id: str,
-        new: Sequence[QueueMessage],
-        exchange: Exchange | None,
-    ) -> tuple[list[QueueMessage], bool]:
-        """Return the messages with their page, and whether the log has them."""
-        page: Page | None = None
-        if exchange is not None and exchange.query.strip():
-            page = self.pages.write(scope, exchange).page
-        placed = [replace(message, page_id=page.page_id if page else "") for message in new]
-        return placed, self.messages.append(scope, thread_id, log_entries(placed, page))
+    def _resumed(
+        self, scope: Scope, thread_id: str, event: QueueMessage, queue: list[dict[str, Any]], look: ThreadLook
+    ) -> tuple[list[dict[str, Any]], Turn]:
+        """Return queue and turn of an event that was broken off: its steps and what it said already count."""
+        (entry,) = self.messages.get(scope, thread_id, [event.message_id])
+        event = QueueMessage.from_json(entry)
+        opened = ids.page_id(
+            user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, source_id=event.message_id
+        )
+        page = next(iter(self.pages.get(scope, [event.page_id or opened])), None)
+        turn = _begun(event, _exchange(page, event, thread_id), look.erasures)
+        there = {message["message_id"] for message in queue}
+        steps = [step + 1 for step in range(self.settings.max_steps) if ids.step_id(event.message_id, step) in there]
+        if not steps:
+            others = [message for message in queue if message["message_id"] != event.message_id]
+            return [*others, self._shown(event)], turn
+        return queue, Turn(**turn | {"steps": steps[-1], "sent": [page.reply] if page and page.reply else []})
 
     def _shown(self, message: QueueMessage) -> dict[str, Any]:
         """Return a message as the queue holds it: one that is larger than the window is visibly truncated."""
@@ -219,18 +244,40 @@ class IngestEvent:
         return (shown if shown is message else truncated(message, window // 2, self.count)).to_json()
 
 
-def _since(messages: Sequence[BaseMessage], handled: str) -> list[BaseMessage]:
-    """Return the human messages after the one handled last, or, without it, those since the last reply."""
-    at = next((at for at in range(len(messages) - 1, -1, -1) if handled and messages[at].id == handled), None)
-    if at is not None:
-        return [message for message in messages[at + 1 :] if message.type == "human"]
-    found: list[BaseMessage] = []
-    for message in reversed(messages):
-        if message.type == "ai":
-            break
-        if message.type == "human":
-            found.append(message)
-    return found[::-1]
+def _is_own(state: IngestEventInput, scope: Scope) -> bool:
+    """Whether a checkpoint is this owner's: that of another user's thread of the same name is nobody else's queue."""
+    owner = state.get("scope")
+    return owner is None or (owner["user_id"], owner["agent_id"]) == (scope.user_id, scope.agent_id)
+
+
+def _forgotten(
+    where: ScopeState, before: IngestEventUpdate, newest: QueueMessage, look: ThreadLook
+) -> IngestEventUpdate:
+    """End an event whose user was forgotten while it was taken in.
+
+    A checkpoint has its message all the same: the next event must not take that in.
+    """
+    turn = erased(_begun(newest, _exchange(None, newest, where["thread_id"]), look.erasures))
+    handled = newest.message_id if newest.kind == "user_message" else before["handled"]
+    return IngestEventUpdate(**before | {"scope": where, "handled": handled, "turn": turn})
+
+
+def _unfinished(
+    listed: Sequence[BaseMessage], event: QueueMessage | None, look: ThreadLook, now: float
+) -> QueueMessage | None:
+    """Return the user's newest message, or else the event, if the log has it and its answer was broken off."""
+    said = [message for message in listed if message.type == "human"][-1:]
+    again = [*(user_message(message, now=now) for message in said), *([event] if event else [])]
+    return next((message for message in again if look.marks[message.message_id] == "open"), None)
+
+
+def _exchange(page: Page | None, event: QueueMessage, thread_id: str) -> Exchange:
+    """Return the exchange of a page, or one that what the agent sends opens: nobody said the event."""
+    if page is not None:
+        return Exchange.from_json(page.to_json())
+    return Exchange(
+        query="", reply="", said_at=event.said_at, thread_id=thread_id, source_ids=(event.message_id,)
+    )
 
 
 def _begun(event: QueueMessage, exchange: Exchange, erasures: int) -> Turn:
@@ -248,13 +295,6 @@ def _begun(event: QueueMessage, exchange: Exchange, erasures: int) -> Turn:
         evicted=0,
         warnings=0,
         usage=NO_USAGE,
-    )
-
-
-def _spoken_first(event: QueueMessage, thread_id: str) -> Exchange:
-    """Return the exchange of an event nobody said: what the agent sends opens the page."""
-    return Exchange(
-        query="", reply="", said_at=event.said_at, thread_id=thread_id, source_ids=(event.message_id,)
     )
 
 

@@ -67,7 +67,7 @@ class ReplaceEvicted:
         kept = remaining(rest, parse_queue(state["evicted"]))
         head, kept_log = [old] if old else [], True
         if state["evicted"]:
-            head = [self._summary(state["summary"], turn)]
+            head = [self._summary(state["summary"], turn, until=state["evicted"][-1]["message_id"])]
             kept_log = self.messages.append(scope, thread_id, log_entries(head, None))
         room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"]) - 3
         fitting = shrunk([*head, *kept], max_tokens=room, count=self.count)
@@ -89,6 +89,6 @@ class ReplaceEvicted:
             pressure=Pressure(**pressure | {"warned": False, "flush": False}),
         )
 
-    def _summary(self, text: str, turn: Turn) -> QueueMessage:
+    def _summary(self, text: str, turn: Turn, *, until: str) -> QueueMessage:
         name = ids.digest("summary", turn["event_id"], str(turn["flushes"]))
-        return QueueMessage(message_id=name, kind="summary", text=text, said_at=self.clock())
+        return QueueMessage(message_id=name, kind="summary", text=text, said_at=self.clock(), until=until)

@@ -1,10 +1,17 @@
 -- Append messages once each, in order, and note the thread, unless the user was erased meanwhile.
--- KEYS: ids, contents, logged threads, erasures; ARGV: thread tag, JSON of the thread's name, expected erasures or '',
--- id, JSON, id, JSON ...
+-- A message that is there keeps its place and takes the newer text, unless it was erased: a step that runs again from an
+-- earlier checkpoint may have said something else.
+-- KEYS: ids, contents, logged threads, erasures, open events; ARGV: thread tag, JSON of the thread's name, expected
+-- erasures or '', id of the event that begins or '', id, JSON, id, JSON ...
 -- Returns 1 when the log has the messages, else 0.
 if ARGV[3] ~= '' and (redis.call('GET', KEYS[4]) or '0') ~= ARGV[3] then return 0 end
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[2])
-for i = 4, #ARGV, 2 do
-  if redis.call('HSETNX', KEYS[2], ARGV[i], ARGV[i + 1]) == 1 then redis.call('RPUSH', KEYS[1], ARGV[i]) end
+if ARGV[4] ~= '' then redis.call('SADD', KEYS[5], ARGV[4]) end
+for i = 5, #ARGV, 2 do
+  local there = redis.call('HGET', KEYS[2], ARGV[i])
+  if not there then redis.call('RPUSH', KEYS[1], ARGV[i]) end
+  if not there or not string.find(there, '"erased": true', 1, true) then
+    redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
+  end
 end
 return 1

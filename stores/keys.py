@@ -242,8 +242,12 @@ class Keys:
         return self._key("logged", self.agent)
 
     def fifo(self, thread_id: str) -> str:
-        """Text: JSON of the ids in a thread's FIFO queue after its last event."""
+        """Text: JSON of the ids in a thread's FIFO queue after its last event, and up to which message is summarised."""
         return self._key("fifo", self.agent, self.thread_tag(thread_id))
+
+    def open_events(self, thread_id: str) -> str:
+        """Set: ids of events of a thread that were taken in and are not finished."""
+        return self._key("open", self.agent, self.thread_tag(thread_id))
 
     def lease(self, thread_id: str) -> str:
         """Text with expiry: id of the event that keeps a thread busy."""

@@ -35,10 +35,15 @@ class LeaseStore:
         """Take the lease whoever has it: people come before timers."""
         self._client.set(self._namespace.keys(scope).lease(thread_id), owner, px=_milliseconds(seconds))
 
-    def release(self, scope: Scope, thread_id: str, owner: str) -> None:
-        """Free the thread, unless somebody else has the lease by now."""
+    def release(self, scope: Scope, thread_id: str, owner: str, *, finished: bool = True) -> None:
+        """Free the thread, unless somebody else has the lease by now.
+
+        An event that is not ``finished`` is taken up again when it is delivered again.
+        """
+        keys = self._namespace.keys(scope)
         scripts.run(
-            self._client, "release_lease", keys=[self._namespace.keys(scope).lease(thread_id)], args=[owner]
+            self._client, "release_lease",
+            keys=[keys.lease(thread_id), keys.open_events(thread_id)], args=[owner, int(finished)],
         )
 
     def holder(self, scope: Scope, thread_id: str) -> str:

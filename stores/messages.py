@@ -5,8 +5,9 @@ What is no dialogue (alerts, calls, results, summaries) is kept here and is not 
 """
 
 import json
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from redis import Redis
 
@@ -17,10 +18,35 @@ from langgraph_memoryos.stores.keys import Keys, Namespace
 
 _BATCH = 500
 _DERIVED = ("summary", "function_result", "assistant")
+_ALWAYS = ("message_id", "kind", "said_at", "until")
+_MORE = 500
 
 Entry = dict[str, Any]
 """A message as JSON: ``message_id``, ``kind``, ``text`` and what else the graph says of it. A *quote* stands
 for a text that is part of a page: ``{"page": id, "side": "query" | "reply", "start": n, "length": n}``."""
+
+Mark = Literal["unknown", "known", "open"]
+"""What a log knows of a message: nothing, that it is there, or that it is there and its event was not finished."""
+_MARKS: tuple[Mark, ...] = ("unknown", "known", "open")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThreadLook:
+    """What :meth:`MessageStore.look` saw of a thread.
+
+    Attributes:
+        erasures: How often everything of the user was erased.
+        kept: What :meth:`MessageStore.save_queue` kept last, or an empty dict.
+        before: Messages of the queue that are not in ``after``: the summary, and what stayed when others were evicted.
+        after: Messages of the log behind the last one that is summarised, in order.
+        marks: What the log knows of the messages that were asked about.
+    """
+
+    erasures: int
+    kept: Entry
+    before: tuple[Entry, ...]
+    after: tuple[Entry, ...]
+    marks: Mapping[str, Mark]
 
 
 class MessageStore:
@@ -36,8 +62,14 @@ class MessageStore:
         raw: Any = self._client.get(self._namespace.keys(scope).erasures)
         return int(raw or 0)
 
-    def append(self, scope: Scope, thread_id: str, entries: Sequence[Entry]) -> bool:
-        """Append messages that are not in the log yet, in order, atomically.
+    def append(self, scope: Scope, thread_id: str, entries: Sequence[Entry], *, opens: str = "") -> bool:
+        """Append messages that are not in the log yet, in order, atomically; those that are take the newer text.
+
+        Args:
+            scope: Whose log.
+            thread_id: Of which thread.
+            entries: The messages.
+            opens: Id of the event that begins with them; it is open until ``LeaseStore.release`` says it is finished.
 
         Returns:
             Whether the log has them: not when the user was erased since the scope's ``erasures`` were counted.
@@ -54,19 +86,46 @@ class MessageStore:
                 keys.message_contents(thread_id),
                 keys.logged_threads,
                 keys.erasures,
+                keys.open_events(thread_id),
             ],
-            args=[keys.thread_tag(thread_id), json.dumps(thread_id), erasures.expected(scope), *pairs],
+            args=[keys.thread_tag(thread_id), json.dumps(thread_id), erasures.expected(scope), opens, *pairs],
         )
         return bool(kept)
 
-    def followed(self, scope: Scope, thread_id: str, message_id: str) -> bool:
-        """Return whether a message is in the log and others came after it."""
+    def look(
+        self, scope: Scope, thread_id: str, *, queue: Entry | None, shown: Collection[str], asked: Sequence[str]
+    ) -> ThreadLook:
+        """Return what an event needs to know of its thread, in one round trip, or two where quotes are to be filled.
+
+        Args:
+            scope: Whose thread.
+            thread_id: Which.
+            queue: The queue, as for :meth:`save_queue`; ``None`` for the one that is kept.
+            shown: Ids of messages whose texts are known, so that their quotes need not be filled in.
+            asked: Ids of messages to tell about; at most 500 messages of the log are read beside the queue's own.
+        """
         keys = self._namespace.keys(scope)
-        pipeline = self._client.pipeline(transaction=True)
-        pipeline.hexists(keys.message_contents(thread_id), message_id)
-        pipeline.lindex(keys.messages(thread_id), -1)
-        known, newest = pipeline.execute()
-        return bool(known) and newest != message_id.encode()
+        erased, kept, rows, marks = scripts.run(
+            self._client,
+            "look_at_thread",
+            keys=[
+                keys.messages(thread_id),
+                keys.message_contents(thread_id),
+                keys.fifo(thread_id),
+                keys.open_events(thread_id),
+                keys.erasures,
+            ],
+            args=[_MORE, "" if queue is None else json.dumps(queue), *asked],
+        )
+        found = [(json.loads(content), after) for _, content, after in rows if content]
+        self._fill(keys, [entry for entry, _ in found if entry["message_id"] not in shown])
+        return ThreadLook(
+            erasures=int(erased),
+            kept=json.loads(kept) if kept else {},
+            before=tuple(entry for entry, after in found if not after),
+            after=tuple(entry for entry, after in found if after),
+            marks={name: _MARKS[mark] for name, mark in zip(asked, marks, strict=True)},
+        )
 
     def threads(self, scope: Scope) -> tuple[str, ...]:
         """Return the threads that have a log, by name."""
@@ -96,11 +155,15 @@ class MessageStore:
             return []
         raw: Any = self._client.hmget(keys.message_contents(thread_id), list(ids))
         entries = [json.loads(value) if value else {} for value in raw]
+        self._fill(keys, entries)
+        return entries
+
+    def _fill(self, keys: Keys, entries: Sequence[Entry]) -> None:
+        """Fill in the quotes of messages."""
         wanted = list(dict.fromkeys(quote["page"] for entry in entries for quote in _quotes(entry)))
-        pages = self._pages(keys, wanted)
+        pages = self._pages(keys, wanted) if wanted else {}
         for entry in entries:
             _fill(entry, pages)
-        return entries
 
     def _pages(self, keys: Keys, page_ids: Sequence[str]) -> dict[str, Entry]:
         pipeline = self._client.pipeline(transaction=False)
@@ -114,11 +177,6 @@ class MessageStore:
         """Keep which messages are in the FIFO queue, for a run that has no checkpoint; refused as by :meth:`append`."""
         keys = self._namespace.keys(scope)
         return erasures.write(self._client, keys, scope, ["SET", keys.fifo(thread_id), json.dumps(snapshot)])
-
-    def load_queue(self, scope: Scope, thread_id: str) -> Entry:
-        """Return what :meth:`save_queue` kept, or an empty dict."""
-        raw: Any = self._client.get(self._namespace.keys(scope).fifo(thread_id))
-        return dict(json.loads(raw)) if raw else {}
 
     def forget_pages(self, scope: Scope, page_ids: Collection[str]) -> None:
         """Of pages that are being erased: drop what quotes them, and what may retell them.
@@ -136,15 +194,17 @@ class MessageStore:
             for name, value in raw.items():
                 entry = json.loads(value)
                 if entry["kind"] in _DERIVED or gone & {quote["page"] for quote in _quotes(entry)}:
-                    emptied = {part: entry[part] for part in ("message_id", "kind", "said_at")}
+                    emptied = {part: entry[part] for part in _ALWAYS if part in entry} | {"erased": True}
                     scripts.run(pipeline, "replace_field", keys=[contents], args=[name, value, json.dumps(emptied)])
-            pipeline.unlink(keys.fifo(thread_id))
+                    pipeline.srem(keys.open_events(thread_id), name)
             pipeline.execute()
 
     def forget_thread(self, scope: Scope, thread_id: str) -> None:
         """Destroy the log of a thread."""
         keys = self._namespace.keys(scope)
-        self._client.unlink(keys.messages(thread_id), keys.message_contents(thread_id), keys.fifo(thread_id))
+        self._client.unlink(
+            keys.messages(thread_id), keys.message_contents(thread_id), keys.fifo(thread_id), keys.open_events(thread_id)
+        )
         self._client.hdel(keys.logged_threads, keys.thread_tag(thread_id))
 
 

@@ -15,6 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from langgraph_memoryos.function_tools import schema_text
 from langgraph_memoryos.memory import MemoryOS
+from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.text_size import count_tokens
 from langgraph_memoryos.virtual_queue import parse_queue
 from tests.memory_support import Clock, OpenMemory
@@ -72,28 +73,34 @@ class QueueMachine(RuleBasedStateMachine):
 
         return reply
 
-    def _run(self, given: Any, crash: int | None = None) -> None:
+    def _run(self, given: Any, crash: int | None = None, *, again: bool = False) -> None:
         self.clock.left = crash
         try:
             self.agent.graph.invoke(given, self.config)
         except Crash:
-            self.agent.graph.invoke(None, self.config)
+            if again:
+                # As if the lease had run out.
+                event_id = (given.get("event") or {}).get("id") or given["messages"][0].id
+                leases = self.memory.parts.pages.sibling(LeaseStore)
+                leases.release(self.agent.scope(self.user), "t", event_id, finished=False)
+            self.agent.graph.invoke(given if again else None, self.config)
         self.clock.left = None
         report = self.agent.graph.get_state(self.config).values["virtual"]
         assert report["sent"] or report["reason"] == "nothing"
         self.sent += report["sent"]
 
-    @rule(text=WORDS, answer=WORDS, calls=st.integers(0, 4), crash=CRASHES)
-    def message(self, text: str, answer: str, calls: int, crash: int | None) -> None:
+    @rule(text=WORDS, answer=WORDS, calls=st.integers(0, 4), crash=CRASHES, again=st.booleans())
+    def message(self, text: str, answer: str, calls: int, crash: int | None, *, again: bool) -> None:
         self.model.otherwise = self._reply(calls, answer)
         name = f"m{next(self.numbers)}"
         self.said.append(f"{name} {text}")
-        self._run({"messages": [HumanMessage(f"{name} {text}", id=name)]}, crash)
+        self._run({"messages": [HumanMessage(f"{name} {text}", id=name)]}, crash, again=again)
 
-    @rule(kind=st.sampled_from(["system_alert", "user_interaction", "timed"]), calls=st.integers(0, 2), crash=CRASHES)
-    def event(self, kind: str, calls: int, crash: int | None) -> None:
+    @rule(kind=st.sampled_from(["system_alert", "user_interaction", "timed"]), calls=st.integers(0, 2), crash=CRASHES,
+          again=st.booleans())
+    def event(self, kind: str, calls: int, crash: int | None, *, again: bool) -> None:
         self.model.otherwise = self._reply(calls, "to an event")
-        self._run({"event": {"kind": kind, "text": "something happened", "id": f"e{next(self.numbers)}"}}, crash)
+        self._run({"event": {"kind": kind, "text": "something happened", "id": f"e{next(self.numbers)}"}}, crash, again=again)
 
     @rule()
     def replay(self) -> None:
