@@ -118,11 +118,11 @@ class IngestEvent:
         if newest is None or refused:
             kind = newest.kind if newest else event.kind if event else ""
             return IngestEventUpdate(scope=where, **before, turn=_over(refused, kind=kind, erasures=look.erasures))
-        before["queue"] += self._interrupted(state, scope, thread_id, before["queue"], now)
         where["turn_id"] = newest.message_id
         handled = newest.message_id if newest.kind == "user_message" else before["handled"]
         if fresh:
             parts = [*missed, *fresh]
+            before["queue"] += self._interrupted(state, scope, thread_id, before["queue"], now)
             queue = [*before["queue"], *(self._shown(message) for part in parts for message in part.messages)]
             turn = _begun(newest, _exchange(parts[-1].page, newest, thread_id), look.erasures)
             entries = [entry for part in parts for entry in log_entries(part.messages, part.page)]
