@@ -25,6 +25,10 @@ LONGEST_PAUSE_MINUTES = 360
 NO_HEARTBEAT = frozenset({"send_message", "pause_heartbeats"})
 """Functions without ``request_heartbeat``."""
 
+_MARKDOWN_PLACES = (r"(?=\n#{1,6} )", r"(?<=```\n)", r"(?=\n(?:\*{3,}|-{3,}|_{3,})\n)")
+_PLACES = (r"(?<=\n\n)", r"(?<=\n)", r"(?<=[\u3002\uff01\uff1f])|(?<=[.!?]\s)", r"(?<=\uff0c)", r"(?<=\s)", "")
+"""Where a long text may be split, best first: patterns without width, so that no character belongs to a separator."""
+
 
 class FunctionError(MemoryOSError, ValueError):
     """A call that cannot be carried out; the message is for the model."""
@@ -317,30 +321,13 @@ def split_text(text: str, settings: VirtualContextSettings, *, markdown: bool = 
     if len(text) <= settings.chunk_characters:
         return [text.strip()] if text.strip() else []
     # Imported where it is needed: short texts, the usual case, need no splitter.
-    from langchain_text_splitters import Language, RecursiveCharacterTextSplitter  # noqa: PLC0415
+    from langchain_text_splitters import RecursiveCharacterTextSplitter  # noqa: PLC0415
 
-    separators = [
-        *(
-            RecursiveCharacterTextSplitter.get_separators_for_language(Language.MARKDOWN)[:-2]
-            if markdown
-            else ("\n\n", "\n")
-        ),
-        "\u3002",
-        "\uff01",
-        "\uff1f",
-        ". ",
-        "! ",
-        "? ",
-        "\uff0c",
-        " ",
-        "",
-    ]
     splitter = RecursiveCharacterTextSplitter(
-        separators=separators,
+        separators=[*(_MARKDOWN_PLACES if markdown else ()), *_PLACES],
         chunk_size=settings.chunk_characters,
         chunk_overlap=settings.chunk_overlap_characters,
-        keep_separator="end" if not markdown else True,
-        is_separator_regex=markdown,
+        is_separator_regex=True,
     )
     return [chunk for chunk in splitter.split_text(text) if chunk.strip()]
 

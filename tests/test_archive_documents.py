@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 import redis
+from hypothesis import example, given
+from hypothesis import strategies as st
 from redis.client import Pipeline
 
 from langgraph_memoryos.archive_documents import DocumentError, LoadReport
+from langgraph_memoryos.functions import split_text
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.records import Scope
 from langgraph_memoryos.stores.archival import ArchivedDocument, OvertakenError
 from langgraph_memoryos.stores.search import SearchRequest
 from langgraph_memoryos.virtual_context import VirtualContext
+from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from tests.memory_support import START as NOW
 from tests.virtual_support import agent
 
@@ -352,3 +356,29 @@ def test_a_load_takes_as_many_round_trips_as_batches(one: VirtualContext, tmp_pa
         patch.setattr(Pipeline, "execute", lambda pipeline: trips.append(1) or run_many(pipeline))
         assert counts(load(one, file)) == (300, 300, 300)
     assert len(trips) < 300 / 32 + 10
+
+
+PARTS = st.sampled_from([
+    "# Heading", "\n\n", "\n", "```\n", "\n---\n", " ", ". ", "? ", "word", "(a+b)*c?", "x" * 150, "我住在奥斯陆喜欢滑雪" * 12, "。", "，", "！",
+])
+
+
+@given(parts=st.lists(PARTS, max_size=40), overlap=st.integers(0, 30), markdown=st.booleans())
+@example(parts=["# Picture\n\n![](data:image/png;base64," + "iVBORw0KGgoA" * 90 + ")"], overlap=10, markdown=True)
+def test_chunks_hold_the_whole_text_in_order_and_are_not_too_long(*, parts: list[str], overlap: int, markdown: bool):
+    numbers = VirtualContextSettings(chunk_characters=100, chunk_overlap_characters=overlap)
+    chunks = split_text("".join(parts), numbers, markdown=markdown)
+    assert all(chunk.strip() and len(chunk) <= 100 for chunk in chunks)
+    text, ends = "".join("".join(parts).split()), {0}
+    for chunk in map("".join, map(str.split, chunks)):
+        ends = {start + len(chunk) for end in ends for start in range(max(0, end - overlap), end + 1) if text.startswith(chunk, start)}
+    assert len(text) in ends
+
+
+def test_a_long_text_is_split_between_sentences(tmp_path: Path, one: VirtualContext):
+    sentences = [f"Sentence {number} is about the old harbour" for number in range(6)]
+    for name in ("notes.md", "notes.txt"):
+        (tmp_path / name).write_text("! ".join(sentences), encoding="utf-8")
+        load(one, tmp_path / name)
+    pairs = [f"{first}! {second}" for first, second in zip(sentences[::2], sentences[1::2], strict=True)]
+    assert [item.text for item in one.archival.iterate(SCOPE)] == [f"{pairs[0]}!", f"{pairs[1]}!", pairs[2]]
