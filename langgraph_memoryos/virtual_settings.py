@@ -87,7 +87,7 @@ class VirtualContextSettings(BaseModel):
     )
     max_steps: int = Field(default=50, ge=1, le=1000, description="Model calls one event may cause.")
     max_same_failures: int = Field(
-        default=3, ge=1, description="Equal failing calls in a row that end the chain."
+        default=3, ge=1, description="Steps in a row in which one call fails that end the chain."
     )
     page_size: int = Field(default=5, ge=1, le=100, description="Hits a search function shows at once.")
     semantic_hits: int = Field(

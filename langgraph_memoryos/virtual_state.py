@@ -75,7 +75,7 @@ class Turn(TypedDict, total=False):
         erasures: How often the user had been erased when the event began.
         exchange: The exchange that is being written, as ``Exchange`` JSON.
         sent: Texts that reached the user.
-        failing: The last failing call, and how often in a row it failed.
+        failing: Hashes of the calls that failed in the last step, and in how many steps in a row each did.
         flushes: Evictions.
         evicted: Messages evicted.
         warnings: Memory-pressure messages.
@@ -90,7 +90,7 @@ class Turn(TypedDict, total=False):
     erasures: int
     exchange: dict[str, Any] | None
     sent: list[str]
-    failing: dict[str, Any]
+    failing: dict[str, int]
     flushes: int
     evicted: int
     warnings: int

@@ -61,10 +61,10 @@ class ExecuteFunctions:
     """The function executor (MemGPT, section 2.3).
 
     Failures (unknown function, unreadable or wrong arguments, an exception: its name and message only) come
-    back as ``Failed`` and force another step; so does any heartbeat. A number of equal failing calls in a
-    row, or the step cap, ends the chain; so does an erasure of the user, before anything is carried out. An
-    empty reply while a user waits is such a failure, and the model is told. The step can run twice: changes carry
-    the id of their call.
+    back as ``Failed`` and force another step; so does any heartbeat. A call that fails in a number of steps in
+    a row, whatever succeeds beside it, or the step cap ends the chain; so does an erasure of the user, before
+    anything is carried out. An empty reply while a user waits is such a failure, and the model is told. The step
+    can run twice: changes carry the id of their call.
     """
 
     functions: MemoryFunctions
@@ -115,7 +115,7 @@ class ExecuteFunctions:
         )
         failure = _Done(result=replace(alert, failed=True), key="empty reply", heartbeat=False)
         following = self._following(turn, [failure])
-        told = [alert] if following["failing"]["count"] == 1 else []
+        told = [alert] if following["failing"][failure.key] == 1 else []
         if not self.messages.append(scope, thread_id, log_entries(told, None)):
             following = erased(turn)
         return ExecuteFunctionsUpdate(
@@ -163,17 +163,9 @@ class ExecuteFunctions:
         return self.pages.write(scope, Exchange.from_json(exchange.to_json() | {"reply": reply})).page
 
     def _following(self, turn: Turn, done: list[_Done]) -> Turn:
-        failing = dict(turn["failing"])
-        stuck = False
-        for each in done:
-            if not each.result.failed:
-                failing = {}
-                continue
-            failing = {
-                "key": each.key,
-                "count": failing.get("count", 0) + 1 if failing.get("key") == each.key else 1,
-            }
-            stuck = stuck or failing["count"] >= self.settings.max_same_failures
+        failed = {each.key for each in done if each.result.failed}
+        failing = {key: turn["failing"].get(key, 0) + 1 for key in failed}
+        stuck = max(failing.values(), default=0) >= self.settings.max_same_failures
         again = any(each.result.failed or each.heartbeat for each in done)
         if self.settings.continue_after_any_function:
             again = again or any(each.result.name not in NO_HEARTBEAT for each in done)

@@ -123,10 +123,16 @@ def test_the_cap_stops_at_exactly_n_steps(memory: MemoryOS, cap: int):
     assert one.send("still there?", user_id="u")["sent"] == ["I am back"]
 
 
-def test_the_same_failing_call_three_times_ends_the_chain(memory: MemoryOS):
-    one, model = agent(memory, otherwise=acts(call("core_memory_append", block="nowhere", content="x")))
+FAILING = call("core_memory_append", block="nowhere", content="x")
+SAID = call("send_message", message="Noted!")
+
+
+@pytest.mark.parametrize("calls", [[FAILING], [SAID, FAILING], [FAILING, SAID], [FAILING, FAILING], [call("nonsense"), FAILING]])
+def test_the_same_failing_call_in_three_steps_ends_the_chain(memory: MemoryOS, calls: list[dict[str, Any]]):
+    one, model = agent(memory, otherwise=acts(*calls))
     report = one.send("go", user_id="u")
     assert (report["reason"], report["steps"]) == ("repeated_failure", 3)
+    assert report["sent"] == ["Noted!"] * 3 * (SAID in calls)
     assert len(model.asked) == 3
 
 
@@ -151,6 +157,11 @@ def test_an_empty_reply_is_rest_where_nobody_waits(memory: MemoryOS):
     for report, steps, sent in ((one.send("hello", user_id="u"), 2, ["hi"]), (one.tick(user_id="u"), 1, [])):
         assert (report["reason"], report["steps"], report["sent"]) == ("done", steps, sent)
     assert "assistant" not in [entry["kind"] for entry in one.messages("u")[-2:]]
+
+
+def test_a_failing_call_that_does_not_come_in_every_step_is_not_stuck(memory: MemoryOS):
+    one, _ = agent(memory, *[acts(FAILING), acts(call("archival_memory_search", True, query="x"))] * 3, say("done"))
+    assert one.send("go", user_id="u")["sent"] == ["done"]
 
 
 def test_text_without_a_call_reaches_a_waiting_user_once(memory: MemoryOS):
