@@ -24,6 +24,7 @@ from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSe
 LONGEST_PAUSE_MINUTES = 360
 NO_HEARTBEAT = frozenset({"send_message", "pause_heartbeats"})
 """Functions without ``request_heartbeat``."""
+_ARCHIVAL_CHANGES = frozenset({"archival_memory_insert", "archival_memory_update", "archival_memory_delete"})
 
 _MARKDOWN_PLACES = (r"(?=\n#{1,6} )", r"(?<=```\n)", r"(?=\n(?:\*{3,}|-{3,}|_{3,})\n)")
 _PLACES = (r"(?<=\n\n)", r"(?<=\n)", r"(?<=[\u3002\uff01\uff1f])|(?<=[.!?]\s)", r"(?<=\uff0c)", r"(?<=\s)", "")
@@ -150,7 +151,7 @@ class FunctionCall:
 
     Attributes:
         scope: Whose memory.
-        call_id: Unique per call; the same call again changes nothing again.
+        call_id: Unique per call; the same call again changes nothing again. Without one, each call is another.
         open_page: The exchange that is being answered; a search does not find it.
     """
 
@@ -206,7 +207,18 @@ class MemoryFunctions:
             raise FunctionError(
                 f"There is no function {name!r}; the functions are: {', '.join(self.settings.functions)}."
             )
-        return str(getattr(self, f"_{name}")(parse_arguments(name, arguments), call))
+        given = parse_arguments(name, arguments)
+        if name in _ARCHIVAL_CHANGES and call.call_id:
+            return self._once(name, given, call)
+        return str(getattr(self, f"_{name}")(given, call))
+
+    def _once(self, name: str, given: Any, call: FunctionCall) -> str:
+        """Change the archive, unless this very call did: then others may have changed it since."""
+        told = self.archival.told(call.scope, call.call_id)
+        if told is None:
+            told = str(getattr(self, f"_{name}")(given, call))
+            self.archival.remember(call.scope, call.call_id, told)
+        return told
 
     def _send_message(self, _given: SendMessage, _call: FunctionCall) -> str:
         return "Delivered."
@@ -250,8 +262,7 @@ class MemoryFunctions:
         if not chunks:
             raise FunctionError("The content is empty: nothing was kept.")
         stored = self.archival.insert(call.scope, chunks, now=self.clock())
-        numbers = [str(item.number) for item in self.archival.get(call.scope, tuple(dict.fromkeys(stored)))]
-        return f"Kept as item {', '.join(numbers)}."
+        return f"Kept as item {self._numbers(call.scope, stored)}."
 
     def _archival_memory_search(self, given: ArchivalMemorySearch, call: FunctionCall) -> str:
         found = self.search.archive(call.scope, self._request(given.query, given.page, call))
@@ -261,19 +272,28 @@ class MemoryFunctions:
 
     def _archival_memory_update(self, given: ArchivalMemoryUpdate, call: FunctionCall) -> str:
         old = self.archival.by_number(call.scope, given.item)
+        if not old.current:
+            raise FunctionError(
+                f"Item {given.item} is not in the archive any more: archival_memory_insert keeps a new text."
+            )
         chunks = split_text(given.content, self.settings)
         if not chunks:
             raise FunctionError("The content is empty: use archival_memory_delete to remove an item.")
         stored = self.archival.insert(call.scope, chunks, now=self.clock(), source=old.source)
-        if old.item_id not in stored:
-            self.archival.retire(call.scope, old.item_id, now=self.clock(), successor=stored[0])
-        numbers = [str(item.number) for item in self.archival.get(call.scope, tuple(dict.fromkeys(stored)))]
-        return f"Item {given.item} was replaced by item {', '.join(numbers)}."
+        numbers = self._numbers(call.scope, stored)
+        if old.item_id not in stored and not self.archival.retire(
+            call.scope, old.item_id, now=self.clock(), successor=stored[0]
+        ):
+            raise FunctionError(f"Item {given.item} left the archive meanwhile; the new text is item {numbers}.")
+        return f"Item {given.item} was replaced by item {numbers}."
 
     def _archival_memory_delete(self, given: ArchivalMemoryDelete, call: FunctionCall) -> str:
         item = self.archival.by_number(call.scope, given.item)
         self.archival.retire(call.scope, item.item_id, now=self.clock())
         return f"Item {given.item} is out of the archive."
+
+    def _numbers(self, scope: Scope, item_ids: Sequence[str]) -> str:
+        return ", ".join(str(item.number) for item in self.archival.get(scope, tuple(dict.fromkeys(item_ids))))
 
     def _request(self, query: str, page: int, call: FunctionCall) -> SearchRequest:
         return SearchRequest(

@@ -72,9 +72,11 @@ def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapp
             default_agent=default_agent,
             configurable=configurable,
         )
-        # Some models number their calls from 0 in every reply: the id alone does not tell two calls apart.
-        told = (str(configurable.get("checkpoint_ns") or ""), tool_call_id, name, json.dumps(arguments, default=str))
-        call_id = ids.digest("tool", thread_id, *told) if tool_call_id else ""
+        # Some models number their calls from 0 in every reply: the id alone does not tell two calls apart, the node
+        # that runs them does. Outside a graph nothing is resumed, so each call there is another.
+        node = str(configurable.get("checkpoint_ns") or "")
+        told = (thread_id, node, tool_call_id, name, json.dumps(arguments, default=str))
+        call_id = ids.digest("tool", *told) if node and tool_call_id else ""
         call = FunctionCall(scope=scope, call_id=call_id)
         try:
             return _carried_out(functions, name, arguments, call)

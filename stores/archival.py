@@ -28,6 +28,9 @@ from langgraph_memoryos.text import index_text, storable
 
 COLLECTION = "archival"
 ITEM_FIELDS = ("json", "valid_from", "sequence", "status", "superseded_by")
+CHANGES_KEPT = 1000
+"""Changes whose result is kept: a step that is retried after more changes than this makes its own again."""
+
 _BATCH = 32
 _DIGESTS = 500
 
@@ -307,6 +310,17 @@ class ArchivalStore:
                 args=[item_id, successor, now],
             )
         )
+
+    def told(self, scope: Scope, change_id: str) -> str | None:
+        """Return what :meth:`remember` was given for a change, or ``None``: it was not made yet."""
+        raw: Any = self._client.hget(self._namespace.keys(scope).archival_changes, change_id)
+        return None if raw is None else raw.decode()
+
+    def remember(self, scope: Scope, change_id: str, told: str) -> None:
+        """Remember that a change was made and what it gave; the newest 1,000 of an agent are kept."""
+        keys = self._namespace.keys(scope)
+        names = [keys.archival_changes, keys.archival_change_order]
+        scripts.run(self._client, "remember_change", keys=names, args=[change_id, told, CHANGES_KEPT])
 
     def documents(self, scope: Scope) -> tuple[ArchivedDocument, ...]:
         """Return the loaded documents, those whose load was interrupted included, by name and path."""

@@ -263,6 +263,16 @@ class Keys:
         """Hash: id of a loaded document to its entry, JSON of its path, name, number of chunks and version."""
         return self._key("documents", self.agent)
 
+    @property
+    def archival_changes(self) -> str:
+        """Hash: id of a change of the archive to what it gave, for the newest, so that a retried step makes none twice."""
+        return self._key("archivedone", self.agent)
+
+    @property
+    def archival_change_order(self) -> str:
+        """List: ids of the changes in :attr:`archival_changes`, oldest first."""
+        return self._key("archiveorder", self.agent)
+
     def chunks(self, document_id: str) -> str:
         """Set: digests of a loaded document's texts, those that were taken out of the archive since included."""
         return self._key("chunks", self.agent, document_id)

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
+from langgraph.types import Command, interrupt
 
 from langgraph_memoryos.archive_documents import DocumentError
 from langgraph_memoryos.errors import IdentityError
@@ -263,6 +265,63 @@ def test_a_resumed_tool_node_changes_a_block_once(memory: MemoryOS):
     # The same id in a later reply is another call.
     compiled.invoke({"messages": [asked("one")]}, config)
     assert blocks.get(SCOPE, "human").value == "one\none"
+
+
+def test_a_resumed_tool_node_repeats_no_change_of_the_archive(memory: MemoryOS):
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    archive.insert(SCOPE, ["Ana lives in Rome", "A stale note"], now=NOW)
+    tools = {each.name: each for each in memory_tools(memory.parts, user_id="u")}
+
+    def ask() -> str:
+        """Ask somebody."""
+        return str(interrupt("Go on?"))
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("tools", ToolNode([*tools.values(), StructuredTool.from_function(ask)]))
+    graph.add_edge(START, "tools")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    config = RunnableConfig(configurable={"thread_id": "t"})
+    calls = [
+        {"name": "archival_memory_update", "args": {"item": 1, "content": "Ana lives in Oslo"}, "id": "1"},
+        {"name": "archival_memory_insert", "args": {"content": "A new note"}, "id": "2"},
+        {"name": "archival_memory_delete", "args": {"item": 2}, "id": "3"},
+        {"name": "ask", "args": {}, "id": "4"},
+    ]
+    compiled.invoke({"messages": [AIMessage("", tool_calls=calls)]}, config)
+    assert [item.number for item in archive.iterate(SCOPE)] == [3, 4]
+    tools["archival_memory_update"].invoke({"item": 3, "content": "Ana lives in Paris"})
+    tools["archival_memory_delete"].invoke({"item": 4})
+    told = compiled.invoke(Command(resume="yes"), config)["messages"][1:]
+    assert [item.text for item in archive.iterate(SCOPE)] == ["Ana lives in Paris"]
+    assert [message.content for message in told] == [
+        "Item 1 was replaced by item 3.", "Kept as item 4.", "Item 2 is out of the archive.", "yes"]
+
+
+def test_what_changes_of_the_archive_gave_is_bounded(memory: MemoryOS, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("langgraph_memoryos.stores.archival.CHANGES_KEPT", 3)
+    archive = memory.parts.pages.sibling(ArchivalStore)
+    for at in (*range(5), 4, 2):
+        archive.remember(SCOPE, f"{at}", f"told {at}")
+    assert [archive.told(SCOPE, f"{at}") for at in range(5)] == [None, None, "told 2", "told 3", "told 4"]
+    keys = memory._namespace.keys(SCOPE)
+    assert memory.connection.client.hlen(keys.archival_changes) == 3
+    assert memory.connection.client.llen(keys.archival_change_order) == 3
+
+
+def test_outside_a_graph_a_call_id_may_come_again(memory: MemoryOS):
+    append, replace = memory_tools(memory.parts, user_id="u", names=["core_memory_append", "core_memory_replace"])
+    append.invoke({"block": "human", "content": "A"})
+    for old, new in ("AB", "BA", "AB"):
+        replace.invoke({"type": "tool_call", "id": "0", "name": replace.name, "args": {"block": "human", "old": old, "new": new}})
+    assert memory.parts.pages.sibling(BlockStore).get(SCOPE, "human").value == "B"
+
+
+def test_an_item_that_left_the_archive_is_not_updated(memory: MemoryOS):
+    tools = {each.name: each for each in memory_tools(memory.parts, user_id="u")}
+    tools["archival_memory_insert"].invoke({"content": "Ana has a cat"})
+    tools["archival_memory_delete"].invoke({"item": 1})
+    assert "not in the archive any more" in tools["archival_memory_update"].invoke({"item": 1, "content": "Ana has a dog"})
+    assert memory.parts.pages.sibling(ArchivalStore).count(SCOPE) == 0
 
 
 def test_tools_without_any_identity_are_refused(memory: MemoryOS):
