@@ -14,7 +14,6 @@ from langgraph_memoryos.function_tools import blocks_of
 from langgraph_memoryos.functions import ARGUMENTS, NO_HEARTBEAT, FunctionCall, MemoryFunctions
 from langgraph_memoryos.graphs.parts import MemoryParts
 from langgraph_memoryos.identity import named, resolve_scope
-from langgraph_memoryos.stores.blocks import BlockError
 from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSettings
 
 TOOL_NAMES = tuple(name for name in FUNCTION_NAMES if name not in NO_HEARTBEAT)
@@ -39,7 +38,8 @@ def memory_tools(
         agent_id: Which agent's; default likewise, then the memory's own. What is not given here still comes
             from the run.
         names: Which functions, of :data:`FUNCTION_NAMES`.
-        settings: Numbers; default ``VirtualContextSettings()``.
+        settings: Numbers, and what blocks are; default ``VirtualContextSettings()``, without changing blocks that
+            exist.
 
     Raises:
         ValueError: a name is no function.
@@ -53,7 +53,8 @@ def memory_tools(
     given = {
         name: value for name, value in (("user_id", user_id), ("agent_id", agent_id)) if value is not None
     }
-    return [_tool(name, functions, parts.default_agent, given) for name in names]
+    declare = settings is not None
+    return [_tool(name, functions, parts.default_agent, given, declare=declare) for name in names]
 
 
 class _Tool(StructuredTool):
@@ -63,7 +64,9 @@ class _Tool(StructuredTool):
         return super()._parse_input(tool_input, tool_call_id or "")
 
 
-def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapping[str, Any]) -> BaseTool:
+def _tool(
+    name: str, functions: MemoryFunctions, default_agent: str, given: Mapping[str, Any], *, declare: bool
+) -> BaseTool:
     def run(config: RunnableConfig, tool_call_id: Annotated[str, InjectedToolCallId], **arguments: Any) -> str:
         context, configurable = _context(), dict(config.get("configurable") or {})
         scope, thread_id = resolve_scope(
@@ -79,7 +82,10 @@ def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapp
         call_id = ids.digest("tool", *told) if node and tool_call_id else ""
         call = FunctionCall(scope=scope, call_id=call_id)
         try:
-            return _carried_out(functions, name, arguments, call)
+            if name.startswith("core_memory"):
+                # A new user has no blocks yet, an erased one none any more.
+                functions.blocks.ensure(scope, blocks_of(functions.settings), declare=declare)
+            return functions.call(name, arguments, call)
         except MemoryOSError as error:
             raise ToolException(str(error)) from error
 
@@ -90,17 +96,6 @@ def _tool(name: str, functions: MemoryFunctions, default_agent: str, given: Mapp
         args_schema=ARGUMENTS[name],
         handle_tool_error=True,
     )
-
-
-def _carried_out(
-    functions: MemoryFunctions, name: str, arguments: dict[str, Any], call: FunctionCall
-) -> str:
-    try:
-        return functions.call(name, arguments, call)
-    except BlockError:
-        # A new user has no blocks yet, an erased one none any more; any other fault comes again.
-        functions.blocks.ensure(call.scope, blocks_of(functions.settings))
-        return functions.call(name, arguments, call)
 
 
 def _named(run: Callable[..., str], name: str) -> Callable[..., str]:

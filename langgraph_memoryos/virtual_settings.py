@@ -31,7 +31,12 @@ class ContextWindowError(MemoryOSError):
 
 
 class BlockSpec(BaseModel):
-    """A working-context block that every agent starts with (MemGPT, section 2.1)."""
+    """A working-context block that every agent starts with (MemGPT, section 2.1).
+
+    What is changed later holds from the next event on; only ``value`` is for new agents. A text that is longer than a
+    lowered limit stays, and can only get shorter. Where ``shared`` changes, the agent sees the other block from then on;
+    what it wrote into its former one is there again when ``shared`` is changed back.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -146,6 +151,20 @@ class VirtualContextSettings(BaseModel):
         if unknown or "send_message" not in names:
             raise ValueError(f"Functions are send_message and any of {', '.join(FUNCTION_NAMES[1:])}.")
         return names
+
+    @model_validator(mode="after")
+    def _possible_blocks(self) -> Self:
+        labels = [spec.label for spec in self.blocks]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"Two blocks are labelled {twice[0]!r}: give each block its own label.")
+        for spec in self.blocks:
+            limit = spec.limit or self.block_limit_characters
+            if len(spec.value) > limit:
+                raise ValueError(
+                    f"The value of block {spec.label!r} has {len(spec.value)} characters, and its limit is {limit}: "
+                    "shorten the value or raise the limit."
+                )
+        return self
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

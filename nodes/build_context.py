@@ -30,7 +30,7 @@ class BuildContextUpdate(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class BuildContext:
-    """Read blocks and counts; blocks that a new agent should have are created (MemGPT, section 2.1)."""
+    """Read blocks and counts; new blocks are created, and what the settings say of blocks holds (MemGPT, section 2.1)."""
 
     blocks: BlockStore
     archival: ArchivalStore
@@ -41,7 +41,7 @@ class BuildContext:
     def __call__(self, state: BuildContextInput) -> BuildContextUpdate:
         """Return working context as text."""
         scope, thread_id = scope_of(state)
-        if not self.blocks.ensure(scope, self.initial):
+        if not self.blocks.ensure(scope, self.initial, declare=True):
             return BuildContextUpdate(context="", turn=erased(state["turn"]))
         return BuildContextUpdate(
             context=working_context(

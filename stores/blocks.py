@@ -1,8 +1,12 @@
-"""Working context: short text blocks that are always in the prompt and change only by compare-and-set."""
+"""Working context: short text blocks that are always in the prompt and change only by compare-and-set.
+
+A block's text is kept once; what an agent's settings say of it (description, limit, read-only, shared) is kept with the
+agent, so that settings can change, and agents that share a block can differ.
+"""
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from redis import Redis
@@ -28,6 +32,8 @@ CHANGES_KEPT = 1000
 
 _ATTEMPTS = 20
 _FIRST = ("persona", "human")
+_DECLARED = ("label", "description", "limit", "read_only", "shared")
+_WRITTEN = ("label", "value", "version", "changed_at")
 
 
 class BlockError(MemoryOSError, ValueError):
@@ -64,7 +70,7 @@ class Block(Record):
 
 @dataclass(frozen=True)
 class _Stored:
-    """A block, the bytes it was read from (what a swap compares) and whose keys it is under."""
+    """A block, the bytes its text was read from (what a swap compares) and whose keys it is under."""
 
     block: Block
     raw: bytes
@@ -83,8 +89,13 @@ class BlockStore:
         self._client = client
         self._namespace = namespace
 
-    def ensure(self, scope: Scope, blocks: Sequence[Block]) -> bool:
-        """Create the blocks that do not exist yet; those that do stay as they are.
+    def ensure(self, scope: Scope, blocks: Sequence[Block], *, declare: bool = False) -> bool:
+        """Create the blocks that do not exist yet; those that do keep their text.
+
+        Args:
+            scope: Whose.
+            blocks: What they are, and what those that are new say.
+            declare: Whether description, limit, read-only and shared hold for the blocks that exist too.
 
         Returns:
             Whether they are there: not when the user was erased since the scope's ``erasures`` were counted.
@@ -94,9 +105,9 @@ class BlockStore:
         for block in blocks:
             readable_id(block.label, what="block label")
             home = self._home(scope, shared=block.shared)
-            entry = json.dumps({"label": block.label, "shared": block.shared})
-            commands.append(["HSETNX", keys.blocks, _tag(block.label), entry])
-            commands.append(["HSETNX", home.block(block.label), "json", json.dumps(block.to_json())])
+            declaration = "HSET" if declare else "HSETNX"
+            commands.append([declaration, keys.blocks, _tag(block.label), _part(block, _DECLARED)])
+            commands.append(["HSETNX", home.block(block.label), "json", _part(block, _WRITTEN)])
         return erasures.write(self._client, keys, scope, *commands)
 
     def all(self, scope: Scope) -> tuple[Block, ...]:
@@ -106,7 +117,8 @@ class BlockStore:
         pipeline = self._client.pipeline(transaction=False)
         for entry in known:
             pipeline.hget(self._home(scope, shared=entry["shared"]).block(entry["label"]), "json")
-        return tuple(Block.from_json(json.loads(value)) for value in pipeline.execute() if value)
+        rows = zip(known, pipeline.execute(), strict=True)
+        return tuple(Block.from_json(json.loads(value) | entry) for entry, value in rows if value)
 
     def get(self, scope: Scope, label: str) -> Block:
         """Return one block.
@@ -127,13 +139,15 @@ class BlockStore:
             change_id: Makes the change happen once, however often it is tried.
 
         Raises:
-            BlockError: unknown or read-only block, or over its limit; the block is unchanged.
+            BlockError: unknown or read-only block, blank line, or over its limit; the block is unchanged.
             ErasedError: the user was erased since the scope's ``erasures`` were counted.
         """
 
         def longer(value: str) -> str:
             return f"{value}\n{content}" if value else content
 
+        if not content.strip():
+            raise BlockError("The line to add is empty: the block is unchanged.")
         return self._change(scope, label, longer, now=now, change_id=change_id)
 
     def replace(
@@ -164,7 +178,8 @@ class BlockStore:
         """Set the whole text, as the developer (read-only blocks too) or as an agent.
 
         Raises:
-            BlockError: over the limit, or the block's version is not ``expected_version`` when it is swapped.
+            BlockError: over the limit and no shorter than before, or the block's version is not
+                ``expected_version`` when it is swapped.
         """
         return self._change(
             scope, label, lambda _: value, now=now, developer=developer, version=expected_version
@@ -174,7 +189,7 @@ class BlockStore:
         """Return the block as it was before each of its newest 200 changes, oldest first."""
         entry = self._entry(scope, label)
         raw: Any = self._client.lrange(self._home(scope, shared=entry["shared"]).block_history(label), 0, -1)
-        return tuple(Block.from_json(json.loads(item)) for item in raw)
+        return tuple(Block.from_json(json.loads(item) | entry) for item in raw)
 
     def _change(
         self,
@@ -201,9 +216,7 @@ class BlockStore:
                 raise BlockError(f"Block {label!r} is read-only and was not changed.")
             value = change(block.value)
             _require_room(block, value)
-            new = Block.from_json(
-                block.to_json() | {"value": value, "version": block.version + 1, "changed_at": now}
-            )
+            new = replace(block, value=value, version=block.version + 1, changed_at=now)
             if self._put(scope, stored, new, change_id):
                 return new
         raise BlockError(f"Block {label!r} kept changing while it was updated and is unchanged: try again.")
@@ -214,7 +227,7 @@ class BlockStore:
             old.home.erasures,
         ]  # fmt: skip
         args = [
-            old.raw, json.dumps(new.to_json()), change_id, new.version, HISTORY_KEPT, CHANGES_KEPT,
+            old.raw, _part(new, _WRITTEN), change_id, new.version, HISTORY_KEPT, CHANGES_KEPT,
             erasures.expected(scope),
         ]  # fmt: skip
         changed = scripts.run(self._client, "put_block", keys=keys, args=args)
@@ -230,14 +243,19 @@ class BlockStore:
         return dict(json.loads(raw))
 
     def _read(self, scope: Scope, label: str) -> "_Stored":
-        home = self._home(scope, shared=self._entry(scope, label)["shared"])
+        entry = self._entry(scope, label)
+        home = self._home(scope, shared=entry["shared"])
         raw: Any = self._client.hget(home.block(label), "json")
         if raw is None:
             raise RecordNotFoundError(f"The block {label!r} was erased.")
-        return _Stored(Block.from_json(json.loads(raw)), raw, home)
+        return _Stored(Block.from_json(json.loads(raw) | entry), raw, home)
 
     def _home(self, scope: Scope, *, shared: bool) -> Keys:
         return self._namespace.keys(Scope(user_id=scope.user_id, agent_id=SHARED_AGENT) if shared else scope)
+
+
+def _part(block: Block, names: Sequence[str]) -> str:
+    return json.dumps({name: getattr(block, name) for name in names})
 
 
 def _tag(label: str) -> str:
@@ -249,7 +267,8 @@ def _place(label: str) -> tuple[int, str]:
 
 
 def _require_room(block: Block, value: str) -> None:
-    if len(value) > block.limit:
+    # Over a limit that was lowered, a block may still get shorter.
+    if len(value) > block.limit and len(value) >= len(block.value):
         raise BlockError(
             f"Block {block.label!r} holds at most {block.limit} characters and this would make {len(value)}. "
             "It is unchanged: shorten it with core_memory_replace first, or keep the text "
@@ -268,8 +287,11 @@ def _replaced(value: str, old: str, new: str, *, label: str) -> str:
         )
     if new:
         return value.replace(old, new, 1)
-    lines = value.replace(old, "", 1).split("\n")
-    return "\n".join(line for line in lines if line.strip())
+    before, _, after = value.partition(old)
+    *above, start = before.split("\n")
+    end, *below = after.split("\n")
+    # A line that is left blank goes too.
+    return "\n".join((*above, *([start + end] if (start + end).strip() else []), *below))
 
 
 def _hint(value: str, old: str) -> str:

@@ -212,12 +212,12 @@ class Keys:
         return self._key("history", self.agent)
 
     def block(self, label: str) -> str:
-        """Hash: one working-context block of this agent."""
+        """Hash: text, version and last change of one working-context block of this agent."""
         return self._key("block", self.agent, digest("block", label))
 
     @property
     def blocks(self) -> str:
-        """Hash: block tag to readable label, for this agent."""
+        """Hash: block tag to JSON of the readable label and what the agent's settings say of the block."""
         return self._key("blocks", self.agent)
 
     def block_history(self, label: str) -> str:
@@ -265,7 +265,7 @@ class Keys:
 
     @property
     def archival_changes(self) -> str:
-        """Hash: id of a change of the archive to what it gave, for the newest, so that a retried step makes none twice."""
+        """Hash: id of a change of the archive to what it gave, for the newest; a retried step makes none twice."""
         return self._key("archivedone", self.agent)
 
     @property

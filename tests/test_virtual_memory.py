@@ -14,6 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
+from pydantic import ValidationError
 
 from langgraph_memoryos.archive_documents import DocumentError
 from langgraph_memoryos.errors import IdentityError
@@ -26,9 +27,10 @@ from langgraph_memoryos.stores.blocks import Block, BlockError, BlockStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.search import SearchRequest
 from langgraph_memoryos.tools import memory_tools
+from langgraph_memoryos.virtual_context import VirtualContext
 from langgraph_memoryos.virtual_settings import BlockSpec, VirtualContextSettings
 from tests.memory_support import START as NOW
-from tests.virtual_support import acts, agent, call, results, say
+from tests.virtual_support import acts, agent, call, results, say, system
 
 pytest_plugins = ["tests.memory_fixtures"]
 
@@ -83,6 +85,73 @@ def test_a_read_only_block_and_an_unknown_one_are_refused(memory: MemoryOS):
     assert "the blocks are: rules" in results(model.asked[2])[-1]["message"]
     one.blocks.set(one.scope("u"), "rules", "Be brief.", now=NOW)
     assert one.blocks.get(one.scope("u"), "rules").value == "Be brief."
+
+
+def test_what_settings_say_of_a_block_holds_from_the_next_event(memory: MemoryOS):
+    line = call("core_memory_append", True, block="persona", content="x" * 60)
+    one, _ = agent(memory, acts(line), say("ok"))
+    one.send("go", user_id="u")
+    rules = BlockSpec(label="persona", description="Rules", value="for new agents", limit=50)
+    two, model = agent(memory, acts(line), acts(call("core_memory_replace", True, block="persona", old="x" * 5, new="")), say("ok"),
+                       blocks=(rules,))
+    two.send("go", user_id="u")
+    assert "# Block persona (60 of 50 characters): Rules" in system(model.asked[0])
+    assert [each["status"] for each in results(model.asked[2])[-2:]] == ["Failed", "OK"]
+    assert "at most 50" in results(model.asked[2])[-2]["message"]
+    three, model = agent(memory, acts(line), say("ok"), blocks=(rules.model_copy(update={"read_only": True}),))
+    three.send("go", user_id="u")
+    assert "read-only" in results(model.asked[1])[-1]["message"]
+    assert three.blocks.get(SCOPE, "persona").value == "x" * 55
+    # Others who look, or who take tools without settings, change no declaration.
+    append = memory_tools(memory.parts, user_id="u", names=["core_memory_append"])[0]
+    VirtualContext(memory).scope("u")
+    assert "read-only" in append.invoke({"block": "persona", "content": "x"})
+    append = VirtualContext(memory).tools(names=("core_memory_append",), user_id="u")[0]
+    assert append.invoke({"block": "persona", "content": "x"}).startswith("Added")
+
+
+def test_a_block_that_is_shared_later_is_the_shared_one_and_the_former_text_is_kept(memory: MemoryOS):
+    plain = (BlockSpec(label="human"),)
+    shared = (BlockSpec(label="human", shared=True),)
+    for text, blocks, expected in (("own", plain, "own"), ("shared", shared, "shared"), ("again", plain, "own\nagain")):
+        one, _ = agent(memory, acts(call("core_memory_append", block="human", content=text)), blocks=blocks)
+        one.send("go", user_id="u")
+        assert one.blocks.get(SCOPE, "human").value == expected
+
+
+def test_agents_that_share_a_block_each_have_their_own_settings_of_it(memory: MemoryOS):
+    write = call("core_memory_append", True, block="human", content="x")
+    writer, _ = agent(memory, acts(write), say("ok"), blocks=(BlockSpec(label="human", shared=True),))
+    reader, model = agent(memory, acts(write), say("ok"), blocks=(BlockSpec(label="human", shared=True, read_only=True),))
+    reader.send("go", user_id="u", agent_id="reader")
+    writer.send("go", user_id="u", agent_id="writer")
+    assert "read-only" in results(model.asked[1])[-1]["message"]
+    assert reader.blocks.get(Scope(user_id="u", agent_id="reader"), "human").value == "x"
+
+
+@pytest.mark.parametrize(("blocks", "told"), [
+    ((BlockSpec(label="a", value="x" * 300, limit=100),), "has 300 characters, and its limit is 100"),
+    ((BlockSpec(label="a", value="x" * 300),), "has 300 characters, and its limit is 200"),
+    ((BlockSpec(label="a"), BlockSpec(label="a")), "Two blocks are labelled 'a'"),
+])
+def test_blocks_that_cannot_be_are_refused(blocks: tuple[BlockSpec, ...], told: str):
+    with pytest.raises(ValidationError, match=told):
+        VirtualContextSettings(blocks=blocks, block_limit_characters=200)
+
+
+@pytest.mark.parametrize(("value", "old", "left"), [
+    ("a\n\nb\n\nc", "b", "a\n\n\nc"), ("a\n\nb", "b", "a\n"), ("a\nb\n\nc", "a\nb", "\nc"), ("a b\n\nc", "b", "a \n\nc"), ("a", "a", ""),
+])
+def test_a_deletion_takes_the_line_that_it_empties_and_no_other(blocks: BlockStore, value: str, old: str, left: str):
+    blocks.set(SCOPE, "human", value, now=NOW)
+    assert blocks.replace(SCOPE, "human", old, "", now=NOW).value == left
+
+
+@pytest.mark.parametrize("content", ["", " ", "\n\t"])
+def test_a_blank_line_is_not_appended(blocks: BlockStore, content: str):
+    with pytest.raises(BlockError, match="empty"):
+        blocks.append(SCOPE, "human", content, now=NOW)
+    assert blocks.get(SCOPE, "human").version == 0
 
 
 def test_compare_and_set_refuses_what_was_overtaken(blocks: BlockStore):
