@@ -3,6 +3,7 @@
 The docstrings of the argument models are what a model is told; everything else is for people.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -30,6 +31,8 @@ _MARKDOWN_PLACES = (r"(?=\n#{1,6} )", r"(?<=```\n)", r"(?=\n(?:\*{3,}|-{3,}|_{3,
 _PLACES = (r"(?<=\n\n)", r"(?<=\n)", r"(?<=[\u3002\uff01\uff1f])|(?<=[.!?]\s)", r"(?<=\uff0c)", r"(?<=\s)", "")
 """Where a long text may be split, best first: patterns without width, so that no character belongs to a separator."""
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+
 
 class FunctionError(MemoryOSError, ValueError):
     """A call that cannot be carried out; the message is for the model."""
@@ -40,9 +43,8 @@ class _Arguments(BaseModel):
 
 
 def _page_number(value: Any) -> Any:
-    if value is None or value == "":
-        return 0
-    return value.strip() if isinstance(value, str) else value
+    value = value.strip() if isinstance(value, str) else value
+    return 0 if value is None or (isinstance(value, str) and value.lower() in {"", "none", "null"}) else value
 
 
 class _Paged(_Arguments):
@@ -101,7 +103,8 @@ class ConversationSearchDate(_Paged):
         try:
             return datetime.fromisoformat(value.strip()).date()
         except ValueError as error:
-            raise ValueError("a day is written YYYY-MM-DD") from error
+            written = _DAY.fullmatch(value.strip())
+            raise ValueError(f"there is no day {value.strip()}" if written else "a day is written YYYY-MM-DD") from error
 
 
 class ArchivalMemoryInsert(_Arguments):

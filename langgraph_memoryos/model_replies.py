@@ -11,15 +11,21 @@ from langgraph_memoryos.dialogue import message_text, readable
 from langgraph_memoryos.prompts import virtual_context as prompt
 from langgraph_memoryos.prompts.function_results import envelope
 from langgraph_memoryos.virtual_queue import media_of
-from langgraph_memoryos.virtual_settings import VirtualContextSettings
+from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage
 
-_OBJECT = re.compile(r"\{.*\}", re.DOTALL)
+_DECODER = json.JSONDecoder(strict=False)
+_LEAD_IN = re.compile(r"[^\n{}\[\]]{0,80}:\s*(?=```|<tool_call>|[{\[])")
+_FRAME = re.compile(r"(?:[\s,;\[\]]|```\w*|</?tool_call>)*")
+_DEEPEST = 20
 _CUT_MESSAGE = re.compile(r'"message"\s*:\s*"((?:[^"\\]|\\.)*)', re.DOTALL)
 
 
 def native_calls(reply: AIMessage, *, prefix: str) -> tuple[dict[str, Any], ...]:
-    """Return the tool calls of a reply, those whose arguments are no JSON object too; each gets an id."""
+    """Return the tool calls of a reply, those whose arguments are no JSON object too; each gets an id.
+
+    They are in the order of the reply's content, else valid ones first: the two lists have no common order.
+    """
     calls = [
         {"id": call.get("id") or f"{prefix}-{at}", "name": call["name"], "arguments": dict(call["args"])}
         for at, call in enumerate(reply.tool_calls)
@@ -32,6 +38,10 @@ def native_calls(reply: AIMessage, *, prefix: str) -> tuple[dict[str, Any], ...]
         }
         for at, call in enumerate(reply.invalid_tool_calls)
     ]
+    content = reply.content if isinstance(reply.content, list) else []
+    parts = [*content, *reply.additional_kwargs.get("tool_calls", ())]
+    order = [part.get("call_id") or part.get("id") for part in parts if isinstance(part, dict)]
+    calls.sort(key=lambda call: order.index(call["id"]) if call["id"] in order else len(order))
     return tuple(_unique_ids(calls))
 
 
@@ -45,42 +55,65 @@ def _unique_ids(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def readable_calls(calls: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return calls without lone surrogates, which no server takes back and no file can hold."""
+    """Return calls without lone surrogates, which no server takes back and no file can hold.
+
+    No function has nested arguments, so deeply nested ones, which nothing could write as JSON, become a text.
+    """
     return tuple(_readable(call) for call in calls)
 
 
-def _readable(value: Any) -> Any:
+def _readable(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return readable(value)
+    if isinstance(value, dict | list) and depth == _DEEPEST:
+        return "(nested too deeply)"
     if isinstance(value, dict):
-        return {readable(name): _readable(item) for name, item in value.items()}
-    return [_readable(item) for item in value] if isinstance(value, list) else value
+        return {readable(name): _readable(item, depth + 1) for name, item in value.items()}
+    return [_readable(item, depth + 1) for item in value] if isinstance(value, list) else value
 
 
-def written_call(text: str, *, prefix: str) -> tuple[dict[str, Any], ...]:
-    """Return the call that a text spells out as JSON, fenced, with prose around it or cut off.
+def written_calls(text: str, *, prefix: str) -> tuple[dict[str, Any], ...]:
+    """Return the calls of which a text consists, written as JSON: in a row, in a list, fenced or tagged, after "Sure:".
 
-    None if there is none.
+    A message that was cut off is said as far as it came. Any other text has no calls, even if it quotes some.
     """
-    found = _OBJECT.search(text)
-    try:
-        value = json.loads(found.group()) if found else None
-    except (ValueError, RecursionError):
-        value = None
-    value = value.get("call", value) if isinstance(value, dict) else None
-    if isinstance(value, dict) and isinstance(value.get("function"), str):
-        arguments = value.get("arguments")
-        return (
-            {
-                "id": f"{prefix}-0",
-                "name": value["function"],
-                "arguments": arguments if arguments is not None else {},
-            },
-        )
-    cut = _CUT_MESSAGE.search(text) if '"send_message"' in text else None
-    if cut and cut.group(1).strip():
-        return (spoken(_unescaped(cut.group(1)), prefix=prefix),)
-    return ()
+    lead_in = _LEAD_IN.match(text)
+    rest = _unframed(text[lead_in.end() :] if lead_in else text)
+    calls: list[dict[str, Any]] = []
+    while rest:
+        try:
+            value, end = _DECODER.raw_decode(rest)
+            call = _written_call(value)
+        except (ValueError, RecursionError):
+            call, end = _cut_off(rest), len(rest)
+        if call is None:
+            return ()
+        calls.append({"id": f"{prefix}-{len(calls)}"} | call)
+        rest = _unframed(rest[end:])
+    return tuple(calls)
+
+
+def _unframed(text: str) -> str:
+    """Return a text without what stands around written calls at its beginning."""
+    return text[_FRAME.match(text).end() :]  # type: ignore[union-attr]  # it matches nothing at least
+
+
+def _written_call(value: Any) -> dict[str, Any] | None:
+    """Return the call of a known function that a JSON value is, in any of the forms that models write."""
+    value = value.get("call", value) if isinstance(value, dict) else value
+    value = value["function"] if isinstance(value, dict) and isinstance(value.get("function"), dict) else value
+    if not isinstance(value, dict) or (name := value.get("function", value.get("name"))) not in FUNCTION_NAMES:
+        return None
+    arguments = value.get("arguments", value.get("parameters"))
+    return {"name": name, "arguments": {} if arguments is None else arguments}
+
+
+def _cut_off(text: str) -> dict[str, Any] | None:
+    """Return the call that says a message as far as it came."""
+    found = _CUT_MESSAGE.search(text) if text.startswith("{") and '"send_message"' in text else None
+    if not found or not found.group(1).strip():
+        return None
+    return {"name": "send_message", "arguments": {"message": _unescaped(found.group(1))}}
 
 
 def _unescaped(text: str) -> str:

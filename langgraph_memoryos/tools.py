@@ -37,13 +37,15 @@ def memory_tools(
         user_id: Whose memory; default: what the run's context, else ``config["configurable"]``, says.
         agent_id: Which agent's; default likewise, then the memory's own. What is not given here still comes
             from the run.
-        names: Which functions, of :data:`FUNCTION_NAMES`.
+        names: Which functions, of :data:`FUNCTION_NAMES`; not ``send_message``, which only the loop can deliver.
         settings: Numbers, and what blocks are; default ``VirtualContextSettings()``, without changing blocks that
             exist.
 
     Raises:
-        ValueError: a name is no function.
+        ValueError: a name is no function, or ``send_message``.
     """
+    if "send_message" in names:
+        raise ValueError("send_message delivers only in the loop of VirtualContext: let your own agent answer by itself.")
     if unknown := [name for name in names if name not in ARGUMENTS]:
         raise ValueError(
             f"There is no function {unknown[0]!r}; the functions are: {', '.join(FUNCTION_NAMES)}."

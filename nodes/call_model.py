@@ -21,7 +21,7 @@ from langgraph_memoryos.model_replies import (
     readable_calls,
     spoken,
     thought_of,
-    written_call,
+    written_calls,
 )
 from langgraph_memoryos.prompts.virtual_context import system_text
 from langgraph_memoryos.state import RecalledMemory, ScopeState, Usage, added_usage, usage_of
@@ -121,7 +121,7 @@ class CallModel:
         message = reply if isinstance(reply, AIMessage) else AIMessage(thought_of(reply))
         text = thought_of(message)
         calls = native_calls(message, prefix=prefix)
-        if not calls and (calls := written_call(text, prefix=prefix)):
+        if not calls and (calls := written_calls(text, prefix=prefix)):
             text = ""
         return self._update(state, text, calls, usage_of(message))
 
@@ -133,7 +133,7 @@ class CallModel:
                 {"id": f"{prefix}-0", "name": call["function"], "arguments": call["arguments"]},
             )
             return self._update(state, "", calls, used)
-        calls = written_call(reply.text, prefix=prefix)
+        calls = written_calls(reply.text, prefix=prefix)
         return self._update(state, "" if calls else reply.text.strip(), calls, used)
 
     def _update(

@@ -60,6 +60,7 @@ def test_without_a_heartbeat_the_loop_rests(memory: MemoryOS):
     (call("conversation_search", query="x", page=-1), "page"),
     (call("conversation_search", query="x", page="two"), "page"),
     (call("conversation_search_date", start="yesterday", end="2024-01-01"), "YYYY-MM-DD"),
+    (call("conversation_search_date", start="2026-02-29", end="2026-03-01"), "there is no day 2026-02-29"),
     (call("conversation_search_date", start="2024-01-02", end="2024-01-01"), "after"),
     (call("archival_memory_search", query="x", page=9), "last page"),
     (call("archival_memory_delete", item=99), "no item 99"),
@@ -180,6 +181,68 @@ def test_text_after_a_timer_is_a_thought(memory: MemoryOS):
 def test_a_call_written_as_text_is_understood(memory: MemoryOS):
     one, _ = agent(memory, 'Sure:\n```json\n{"function": "send_message", "arguments": {"message": "Hi"}}\n```')
     assert one.send("hi", user_id="u")["sent"] == ["Hi"]
+
+
+APPEND = '{"function": "core_memory_append", "arguments": {"block": "human", "content": "likes figs"}}'
+SEND = '{"name": "send_message", "parameters": {"message": "Hi {you}"}}'
+INSERT = '{"call": {"function": "archival_memory_insert", "arguments": {"content": "k"}}}'
+CALLED = '{"type": "function", "function": {"name": "send_message", "arguments": "{\\"message\\": \\"Hi {you}\\"}"}}'
+
+
+@pytest.mark.parametrize("text", [
+    f"{APPEND}\n{SEND}", f"[{APPEND}, {CALLED}]", f"Of course:\n```json\n[{APPEND},\n{SEND}]\n```", f"{APPEND} {SEND[:-3]}",
+    f"<tool_call>{APPEND}</tool_call>\n<tool_call>{SEND}</tool_call>", f"```\n{APPEND}\n```\n```\n{SEND}\n```",
+])
+def test_several_calls_written_as_text_are_all_carried_out_in_order(memory: MemoryOS, text: str):
+    one, _ = agent(memory, text)
+    assert one.send("hi", user_id="u")["sent"] == ["Hi {you}"]
+    assert one.blocks.get(one.scope("u"), "human").value == "likes figs"
+    assert [each["name"] for each in one.messages("u")[1]["calls"]] == ["core_memory_append", "send_message"]
+
+
+def test_written_calls_without_a_message_do_not_reach_the_user(memory: MemoryOS):
+    one, _ = agent(memory, f"{INSERT} {APPEND}")
+    assert one.send("hi", user_id="u")["sent"] == []
+    assert one.archival.count(one.scope("u")) == 1
+
+
+@pytest.mark.parametrize("text", [
+    'Here is the JSON you asked for: {"function": "add", "arguments": {"a": 1}}', '{"function": "add", "arguments": {"a": 1}}',
+    f"I would call {SEND} now.", f"{SEND} does that.", "[1, 2]", "[]", "{", '{"function": ["send_message"]}', '{"a":' * 1000,
+])
+def test_text_that_is_not_calls_as_a_whole_is_text(memory: MemoryOS, text: str):
+    one, _ = agent(memory, text, context_window_tokens=30_000)
+    assert one.send("hi", user_id="u")["sent"] == [text]
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_arguments_that_are_nested_deeply_fail_like_any_wrong_ones(memory: MemoryOS, native: bool):
+    deep = json.loads("[" * 900 + "]" * 900)
+    bad = call("core_memory_append", block="human", content=deep)
+    written = json.dumps({"function": bad["name"], "arguments": bad["args"]})
+    one, model = agent(memory, acts(bad) if native else written, say("sorry"), checkpointer=InMemorySaver())
+    assert one.send("go", user_id="u")["sent"] == ["sorry"]
+    assert "content: Input should be a valid string" in results(model.asked[1])[0]["message"]
+
+
+@pytest.mark.parametrize("where", ["content", "raw", "nowhere"])
+def test_calls_with_unreadable_arguments_keep_their_place_where_the_reply_tells_it(memory: MemoryOS, where: str):
+    bad = {"name": "send_message", "args": '{"message": "hal', "id": "1", "error": "bad", "type": "invalid_tool_call"}
+    good = call("core_memory_append", block="human", content="x") | {"id": "2"}
+    blocks: Any = [{"type": "tool_use", "id": name, "name": "x", "input": {}} for name in ("1", "2")]
+    broken = AIMessage(blocks if where == "content" else "", tool_calls=[good], invalid_tool_calls=[bad],
+                       additional_kwargs={"tool_calls": [{"id": "1"}, {"id": "2"}]} if where == "raw" else {})
+    one, model = agent(memory, broken, say("again"))
+    one.send("go", user_id="u")
+    statuses = [each["status"] for each in results(model.asked[1])]
+    assert statuses == (["OK", "Failed"] if where == "nowhere" else ["Failed", "OK"])
+
+
+@pytest.mark.parametrize("page", [None, "", " none ", "None", "null", " 0 ", "0.0"])
+def test_a_page_number_is_read_leniently(memory: MemoryOS, page: Any):
+    one, model = agent(memory, acts(call("conversation_search", True, query="x", page=page)), say("ok"))
+    one.send("go", user_id="u")
+    assert results(model.asked[1])[0] | {"time": ""} == {"status": "OK", "message": "No results.", "time": ""}
 
 
 def test_all_kinds_of_events_run_and_are_no_dialogue(memory: MemoryOS):

@@ -357,13 +357,15 @@ def test_a_resumed_tool_node_repeats_no_change_of_the_archive(memory: MemoryOS):
         {"name": "ask", "args": {}, "id": "4"},
     ]
     compiled.invoke({"messages": [AIMessage("", tool_calls=calls)]}, config)
-    assert [item.number for item in archive.iterate(SCOPE)] == [3, 4]
-    tools["archival_memory_update"].invoke({"item": 3, "content": "Ana lives in Paris"})
-    tools["archival_memory_delete"].invoke({"item": 4})
+    numbers = {item.text: item.number for item in archive.iterate(SCOPE)}
+    oslo, note = numbers.pop("Ana lives in Oslo"), numbers.pop("A new note")
+    assert numbers == {}
+    tools["archival_memory_update"].invoke({"item": oslo, "content": "Ana lives in Paris"})
+    tools["archival_memory_delete"].invoke({"item": note})
     told = compiled.invoke(Command(resume="yes"), config)["messages"][1:]
     assert [item.text for item in archive.iterate(SCOPE)] == ["Ana lives in Paris"]
     assert [message.content for message in told] == [
-        "Item 1 was replaced by item 3.", "Kept as item 4.", "Item 2 is out of the archive.", "yes"]
+        f"Item 1 was replaced by item {oslo}.", f"Kept as item {note}.", "Item 2 is out of the archive.", "yes"]
 
 
 def test_what_changes_of_the_archive_gave_is_bounded(memory: MemoryOS, monkeypatch: pytest.MonkeyPatch):
@@ -399,6 +401,8 @@ def test_tools_without_any_identity_are_refused(memory: MemoryOS):
         tool.invoke({"query": "x"})
     with pytest.raises(ValueError, match="no function"):
         memory_tools(memory.parts, names=["nonsense"])
+    with pytest.raises(ValueError, match="only in the loop"):
+        memory_tools(memory.parts, names=["send_message"])
 
 
 def test_documents_are_loaded_with_progress_and_only_once(
