@@ -32,6 +32,7 @@ from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import BlockStore
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
+from langgraph_memoryos.stores.search import SearchStore
 from langgraph_memoryos.text_size import count_tokens
 from langgraph_memoryos.virtual_queue import CountTokens
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
@@ -109,7 +110,7 @@ def _add_loop(
         BuildContext(
             blocks=pages.sibling(BlockStore),
             archival=pages.sibling(ArchivalStore),
-            messages=messages,
+            search=pages.sibling(SearchStore),
             initial=tuple(blocks_of(settings)),
             settings=settings,
         ),

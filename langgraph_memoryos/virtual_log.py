@@ -6,8 +6,9 @@ What was said is quoted from its page, not stored again.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from langgraph_memoryos import ids
 from langgraph_memoryos.prompts.function_results import INTERRUPTED
-from langgraph_memoryos.records import Page, Scope
+from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.stores.messages import Entry, MessageStore, ThreadLook
 from langgraph_memoryos.virtual_queue import groups, parse_queue
 from langgraph_memoryos.virtual_state import QueueMessage, Turn
@@ -20,6 +21,17 @@ def scope_of(state: Mapping[str, Any]) -> tuple[Scope, str]:
     where = state["scope"]
     scope = Scope(user_id=where["user_id"], agent_id=where["agent_id"], erasures=state["turn"]["erasures"])
     return scope, where["thread_id"]
+
+
+def page_id_of(scope: Scope, turn: Turn) -> str:
+    """Return the id of the page that the turn's exchange is, or becomes once something is said."""
+    exchange = Exchange.from_json(turn["exchange"] or {})
+    return ids.page_id(
+        user_id=scope.user_id,
+        agent_id=scope.agent_id,
+        thread_id=exchange.thread_id,
+        source_id=exchange.source_ids[0],
+    )
 
 
 def erased(turn: Turn) -> Turn:

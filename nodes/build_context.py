@@ -8,8 +8,8 @@ from langgraph_memoryos.prompts.virtual_context import working_context
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import Block, BlockStore
-from langgraph_memoryos.stores.messages import MessageStore
-from langgraph_memoryos.virtual_log import erased, scope_of
+from langgraph_memoryos.stores.search import SearchStore
+from langgraph_memoryos.virtual_log import erased, page_id_of, scope_of
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Turn
 
@@ -34,19 +34,20 @@ class BuildContext:
 
     blocks: BlockStore
     archival: ArchivalStore
-    messages: MessageStore
+    search: SearchStore
     initial: tuple[Block, ...]
     settings: VirtualContextSettings
 
     def __call__(self, state: BuildContextInput) -> BuildContextUpdate:
         """Return working context as text."""
-        scope, thread_id = scope_of(state)
+        scope, _ = scope_of(state)
         if not self.blocks.ensure(scope, self.initial, declare=True):
             return BuildContextUpdate(context="", turn=erased(state["turn"]))
         return BuildContextUpdate(
             context=working_context(
                 self.blocks.all(scope),
-                messages=self.messages.count(scope, thread_id),
+                # Without the one that is being answered, as in the model's own search: constant during an event.
+                exchanges=self.search.count_conversation(scope, without=page_id_of(scope, state["turn"])),
                 archived=self.archival.count(scope),
                 zone=self.settings.zone,
             )

@@ -21,7 +21,7 @@ from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.stores.pages import PageStore
 from langgraph_memoryos.virtual_input import said_to_user
-from langgraph_memoryos.virtual_log import erased, log_entries, result_id, scope_of
+from langgraph_memoryos.virtual_log import erased, log_entries, page_id_of, result_id, scope_of
 from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage, SpokenMessages, Turn
@@ -83,7 +83,7 @@ class ExecuteFunctions:
         if assistant.kind != "assistant":
             return self._empty_reply(scope, thread_id, turn, queue)
         exchange = Exchange.from_json(turn["exchange"] or {})
-        page_id = _page_id(scope, exchange)
+        page_id = page_id_of(scope, turn)
         done = [
             self._carry_out(scope, assistant, call, at, page_id) for at, call in enumerate(assistant.calls)
         ]
@@ -173,15 +173,6 @@ class ExecuteFunctions:
         if again and not reason and turn["steps"] >= self.settings.max_steps:
             reason = "step_cap"
         return Turn(**turn | {"failing": failing, "again": again and not reason, "reason": reason})
-
-
-def _page_id(scope: Scope, exchange: Exchange) -> str:
-    return ids.page_id(
-        user_id=scope.user_id,
-        agent_id=scope.agent_id,
-        thread_id=exchange.thread_id,
-        source_id=exchange.source_ids[0],
-    )
 
 
 def _opened(name: str, arguments: Any) -> tuple[dict[str, Any], bool]:

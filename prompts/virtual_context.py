@@ -33,9 +33,6 @@ EMPTY_REPLY = (
     "Your reply was empty, so nobody was answered. You act only by calling functions: call one, such as send_message."
 )
 
-_EXACT_BELOW = 10
-_ROUNDED_TO = 50
-
 STRUCTURED = "\nReply with one JSON object that calls one of these functions:\n"
 
 
@@ -54,11 +51,11 @@ class _Block(Protocol):
     def changed_at(self) -> float: ...
 
 
-def working_context(blocks: Sequence[_Block], *, messages: int, archived: int, zone: tzinfo) -> str:
+def working_context(blocks: Sequence[_Block], *, exchanges: int, archived: int, zone: tzinfo) -> str:
     """Return the blocks and what there is to search, as it stands in the system message."""
     edited = max((block.changed_at for block in blocks), default=0.0)
     changed = f"last changed {stamp(edited, zone)}" if edited else "never changed"
-    memory = f"# Memory: {_rounded(messages)} messages in recall storage, {archived} items in the archive; "
+    memory = f"# Memory: {exchanges} exchanges in recall storage, {archived} items in the archive; "
     lines = [f"{memory}working context {changed}"]
     for block in blocks:
         note = ", read-only" if block.read_only else ""
@@ -68,13 +65,6 @@ def working_context(blocks: Sequence[_Block], *, messages: int, archived: int, z
         )
         lines += [f"    {indented(line)}" for line in block.value.splitlines() if line.strip()]
     return "\n".join(lines)
-
-
-def _rounded(messages: int) -> str:
-    """Return a count that seldom changes once it is large: a server's cache of the prompt stays valid."""
-    if messages < _EXACT_BELOW:
-        return str(messages)
-    return f"at least {messages // _ROUNDED_TO * _ROUNDED_TO or _EXACT_BELOW}"
 
 
 def system_text(*, instructions: str, context: str, memory: str = "", functions: str = "") -> str:

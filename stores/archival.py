@@ -319,8 +319,9 @@ class ArchivalStore:
     def remember(self, scope: Scope, change_id: str, told: str) -> None:
         """Remember that a change was made and what it gave; the newest 1,000 of an agent are kept."""
         keys = self._namespace.keys(scope)
-        names = [keys.archival_changes, keys.archival_change_order]
-        scripts.run(self._client, "remember_change", keys=names, args=[change_id, told, CHANGES_KEPT])
+        names = [keys.archival_changes, keys.archival_change_order, keys.erasures]
+        args = [change_id, told, CHANGES_KEPT, erasures.expected(scope)]
+        scripts.run(self._client, "remember_change", keys=names, args=args)
 
     def documents(self, scope: Scope) -> tuple[ArchivedDocument, ...]:
         """Return the loaded documents, those whose load was interrupted included, by name and path."""

@@ -132,10 +132,6 @@ class MessageStore:
         raw: Any = self._client.hvals(self._namespace.keys(scope).logged_threads)
         return tuple(sorted(json.loads(name) for name in raw))
 
-    def count(self, scope: Scope, thread_id: str) -> int:
-        """Return the number of messages of a thread."""
-        return int(self._client.llen(self._namespace.keys(scope).messages(thread_id)))
-
     def all(self, scope: Scope, thread_id: str) -> tuple[Entry, ...]:
         """Return every message of a thread in order, quotes filled in from the pages."""
         keys = self._namespace.keys(scope)

@@ -119,6 +119,16 @@ class SearchStore:
         """Search what user and agent said to each other, in all threads and tiers."""
         return self._search(self._said(scope), request, lambda names: self._load_pages(scope, names))
 
+    def count_conversation(self, scope: Scope, *, without: str) -> int:
+        """Return how many exchanges :meth:`conversation` can find, not counting the page ``without``."""
+        keys = self._namespace.keys(scope)
+        pipeline = self._client.pipeline(transaction=False)
+        index = self._namespace.index("page")
+        pipeline.execute_command("FT.SEARCH", index, search.everything_filter(keys), "LIMIT", 0, 0, *search.DIALECT)
+        pipeline.exists(keys.page(without))
+        (found, *_), excluded = pipeline.execute()
+        return int(found) - int(excluded)
+
     def conversation_between(
         self,
         scope: Scope,

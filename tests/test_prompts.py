@@ -111,7 +111,7 @@ def test_generate_reply(name):
 def test_virtual_context(native):
     chosen = VirtualContextSettings(functions=FUNCTION_NAMES[:5], time_zone="Europe/Vienna")
     block = Block(label="human", value="Name: Anna\nBoyfriend: James", description="Key facts.", changed_at=1.683e9)
-    context = virtual_context.working_context((block,), messages=12, archived=2, zone=chosen.zone)
+    context = virtual_context.working_context((block,), exchanges=12, archived=2, zone=chosen.zone)
     system = virtual_context.system_text(
         instructions="You are Max.", context=context, memory="", functions="" if native else signatures(chosen.functions)
     )

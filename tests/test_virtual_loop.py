@@ -245,6 +245,22 @@ def test_a_page_number_is_read_leniently(memory: MemoryOS, page: Any):
     assert results(model.asked[1])[0] | {"time": ""} == {"status": "OK", "message": "No results.", "time": ""}
 
 
+def test_the_prompt_states_how_many_exchanges_a_search_can_find(memory: MemoryOS):
+    search = acts(call("send_message", message="wait"), call("conversation_search", True, query=""))
+    one, model = agent(memory)
+    for at in range(12):
+        one.send(f"fact {at}", user_id="u", thread_id="one")
+    one.send("hi", user_id="u", agent_id="another")
+    model.script = [None] * len(model.asked) + [search]
+    one.send("what do I like?", user_id="u", thread_id="two")
+    assert all("# Memory: 12 exchanges in recall storage" in system(asked) for asked in model.asked[-2:])
+    assert "of 12 results" in results(model.asked[-1])[-1]["message"]
+    model.script = [None] * len(model.asked) + [search]
+    one.tick(user_id="u", thread_id="two")
+    assert all("# Memory: 13 exchanges in recall storage" in system(asked) for asked in model.asked[-2:])
+    assert "of 13 results" in results(model.asked[-1])[-1]["message"]
+
+
 def test_all_kinds_of_events_run_and_are_no_dialogue(memory: MemoryOS):
     one, model = agent(memory, say("Welcome back"), acts(call("archival_memory_search", query="x")), say("Reminder"))
     assert one.interaction("The user logged in.", user_id="u")["sent"] == ["Welcome back"]
