@@ -65,7 +65,7 @@ class MemorySettings(BaseModel):
         default="fused",
         description=(
             "fused: word and vector scores of all pages, lifted by their neighbours; two_stage: the paper's "
-            "top segments first, then pages inside them. LoCoMo development split, recall at ten pages: 84 % and 67 %."
+            "top segments first, then pages inside them. LoCoMo development split, recall at ten pages: 84 % and 65 %."
         ),
     )
     top_segments: int = Field(default=5, ge=1, le=200, description="m, segments the two-stage search looks into.")
