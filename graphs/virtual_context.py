@@ -119,7 +119,6 @@ def _add_loop(
         "check_pressure",
         CheckPressure(
             messages=messages,
-            leases=leases,
             settings=settings,
             clock=clock,
             instructions=parts.system,

@@ -82,6 +82,7 @@ def load_documents(
     """
     root = Path(path).expanduser()
     files = _files(root)
+    scope = archival.begun(scope)
     for done, file in enumerate(files, start=1):
         report = LoadReport(source=storable(file.as_posix()), chunks=0, stored=0, added=0, done=done, of=len(files))
         try:
@@ -147,6 +148,7 @@ def unload_documents(
     found = [document for document in archival.documents(scope) if Path(document.path).is_relative_to(root)]
     if not found:
         raise DocumentError(f"Nothing in the archive was loaded from {path}.")
+    scope = archival.begun(scope)
     for done, document in enumerate(found, start=1):
         report = LoadReport(source=document.name, chunks=0, stored=0, added=0, done=done, of=len(found))
         empty = replace(document, chunks=0, version="")

@@ -3,6 +3,7 @@
 The docstrings of the argument models are what a model is told; everything else is for people.
 """
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from langgraph_memoryos.virtual_settings import FUNCTION_NAMES, VirtualContextSe
 
 LONGEST_PAUSE_MINUTES = 360
 NO_HEARTBEAT = frozenset({"send_message", "pause_heartbeats"})
+_TRUE = frozenset({"true", "yes", "1"})
 """Functions without ``request_heartbeat``."""
 _ARCHIVAL_CHANGES = frozenset({"archival_memory_insert", "archival_memory_update", "archival_memory_delete"})
 
@@ -320,6 +322,31 @@ class MemoryFunctions:
         if found.page > found.last_page:
             raise FunctionError(f"There is no page {found.page}: the last page is {found.last_page}.")
         return found
+
+
+def opened(name: str, arguments: Any) -> tuple[dict[str, Any], bool]:
+    """Return the arguments without ``request_heartbeat``, and what that says.
+
+    Raises:
+        FunctionError: the arguments are no JSON object.
+    """
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            raise FunctionError(
+                f"The arguments of {name} are no valid JSON object: {arguments[:200]}"
+            ) from None
+    if not isinstance(arguments, dict):
+        raise FunctionError(f"The arguments of {name} must be one JSON object.")
+    rest = {key: value for key, value in arguments.items() if key != "request_heartbeat"}
+    asked = arguments.get("request_heartbeat", False)
+    return rest, name not in NO_HEARTBEAT and (asked is True or str(asked).strip().lower() in _TRUE)
+
+
+def goes_on(name: str, settings: VirtualContextSettings, *, asked: bool) -> bool:
+    """Return whether a call that succeeded leads to another step: its heartbeat was ``asked`` for, or any call does."""
+    return asked or (settings.continue_after_any_function and name not in NO_HEARTBEAT)
 
 
 def parse_arguments(name: str, arguments: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -72,6 +73,7 @@ class MemoryOS:
         self._namespace = namespace
         self._eraser = Eraser(connection.client, namespace=namespace, pages=parts.pages, facts=parts.facts)
         self._reply_model: BaseChatModel | None = None
+        self._starting_model = threading.Lock()
 
     @classmethod
     def open_sync(
@@ -177,9 +179,10 @@ class MemoryOS:
     @property
     def reply_model(self) -> BaseChatModel:
         """The model that answers in ``chat``; the default one is started when it is first needed."""
-        if self._reply_model is None:
-            self._reply_model = choose_chat_model().build()
-        return self._reply_model
+        with self._starting_model:
+            if self._reply_model is None:
+                self._reply_model = choose_chat_model().build()
+            return self._reply_model
 
     async def areply_model(self) -> BaseChatModel:
         """Return :attr:`reply_model`; after it, neither that nor :attr:`chat` waits for the model to start."""

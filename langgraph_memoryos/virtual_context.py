@@ -290,6 +290,16 @@ class VirtualContext:
         """Load as :meth:`load_documents` does, in threads; nothing happens until the iterator is consumed."""
         return read_off_loop(lambda: self.load_documents(path, user_id=user_id, agent_id=agent_id), batch=1)
 
+    def aunload_documents(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | int,
+        agent_id: str | int | None = None,
+    ) -> AsyncIterator[LoadReport]:
+        """Unload as :meth:`unload_documents` does, in threads; nothing happens until the iterator is consumed."""
+        return read_off_loop(lambda: self.unload_documents(path, user_id=user_id, agent_id=agent_id), batch=1)
+
     def unload_documents(
         self,
         path: str | Path,

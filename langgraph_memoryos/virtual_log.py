@@ -118,6 +118,21 @@ def in_view(queue: Entry, look: ThreadLook) -> list[Entry]:
     return found
 
 
+def overlooked(queue: Sequence[Mapping[str, Any]], look: ThreadLook, *, until: str) -> list[Entry]:
+    """Return what another event logged before ``until`` and the queue lacks: the new summary does not stand for it.
+
+    Args:
+        queue: The queue before the eviction.
+        look: The log as it is now.
+        until: Id of the newest message that is evicted.
+    """
+    order = [entry["message_id"] for entry in look.after]
+    summarised = set(order[: order.index(until)]) if until in order else set()
+    unseen = summarised.difference(message["message_id"] for message in queue)
+    view = queue_snapshot(queue, handled="", warned=False, event_id="") if unseen else {}
+    return [entry for entry in in_view(view, look) if entry["message_id"] in unseen] if unseen else []
+
+
 def result_id(message_id: str, call: int) -> str:
     """Return the id of the result of a call (from 0) of an assistant's message."""
     return f"{message_id}-result-{call}"
@@ -127,7 +142,7 @@ def log_entries(messages: Sequence[QueueMessage], page: Page | None) -> list[Ent
     """Return the messages as log entries; texts that stand in ``page`` become quotes of it."""
     entries: list[Entry] = []
     for message in messages:
-        entry = {name: value for name, value in message.to_json().items() if value not in ("", (), False)}
+        entry = {name: value for name, value in message.to_json().items() if value not in ("", [], False)}
         entry |= {"message_id": message.message_id, "kind": message.kind, "said_at": message.said_at}
         if page is not None:
             _quote(entry, page)

@@ -75,6 +75,7 @@ class CallModel:
     def _run(self, state: Mapping[str, Any], config: RunnableConfig) -> CallModelUpdate:
         quiet = merge_configs(config, RunnableConfig(tags=["nostream"]))
         messages = self._prompt(state)
+        self._take(state)
         try:
             if not self.native:
                 return self._structured_update(state, *ask(self.model, self._request(messages), config))
@@ -86,6 +87,7 @@ class CallModel:
     async def _arun(self, state: Mapping[str, Any], config: RunnableConfig) -> CallModelUpdate:
         quiet = merge_configs(config, RunnableConfig(tags=["nostream"]))
         messages = self._prompt(state)
+        await asyncio.to_thread(self._take, state)
         try:
             if not self.native:
                 return self._structured_update(state, *await aask(self.model, self._request(messages), config))
@@ -93,6 +95,11 @@ class CallModel:
         except BaseException:
             await asyncio.to_thread(self._give_up, state)
             raise
+
+    def _take(self, state: Mapping[str, Any]) -> None:
+        """Keep the thread busy, also where a run goes on that had freed it when the model failed."""
+        scope, thread_id = scope_of(state)
+        self.leases.take(scope, thread_id, state["turn"]["event_id"], seconds=self.settings.lease_seconds)
 
     def _give_up(self, state: Mapping[str, Any]) -> None:
         """Free the thread of an event that is not answered: delivered again, it is taken up again."""

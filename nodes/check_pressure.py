@@ -9,7 +9,6 @@ from typing_extensions import TypedDict
 from langgraph_memoryos import ids
 from langgraph_memoryos.prompts.virtual_context import MEMORY_PRESSURE, system_text
 from langgraph_memoryos.state import RecalledMemory, ScopeState
-from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.text_size import count_tokens
 from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
@@ -46,7 +45,6 @@ class CheckPressure:
     """
 
     messages: MessageStore
-    leases: LeaseStore
     settings: VirtualContextSettings
     clock: Callable[[], float]
     functions_text: str
@@ -58,8 +56,6 @@ class CheckPressure:
         scope, thread_id = scope_of(state)
         turn, queue = state["turn"], state["queue"]
         before = state.get("pressure") or Pressure()
-        # A thread is busy for as long as its event causes steps.
-        self.leases.take(scope, thread_id, turn["event_id"], seconds=self.settings.lease_seconds)
         pressure = self._measure(state, queue, before)
         if pressure["tokens"] < self.settings.warn_tokens or pressure["warned"] or turn["reason"]:
             return CheckPressureUpdate(pressure=pressure)

@@ -9,10 +9,11 @@ from typing_extensions import TypedDict
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.functions import (
-    NO_HEARTBEAT,
     FunctionCall,
     FunctionError,
     MemoryFunctions,
+    goes_on,
+    opened,
     parse_arguments,
 )
 from langgraph_memoryos.prompts.virtual_context import EMPTY_REPLY
@@ -26,7 +27,6 @@ from langgraph_memoryos.virtual_queue import parse_queue
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import QueueMessage, SpokenMessages, Turn
 
-_TRUE = frozenset({"true", "yes", "1"})
 _MOST_ERROR_CHARACTERS = 600
 
 
@@ -134,7 +134,7 @@ class ExecuteFunctions:
         key = ids.digest("call", name, _written(arguments))
         heartbeat, said = False, ""
         try:
-            arguments, heartbeat = _opened(name, arguments)
+            arguments, heartbeat = opened(name, arguments)
             call_id = ids.digest(assistant.message_id, str(at), key)
             text = self.functions.call(
                 name, arguments, FunctionCall(scope=scope, call_id=call_id, open_page=page_id)
@@ -166,33 +166,11 @@ class ExecuteFunctions:
         failed = {each.key for each in done if each.result.failed}
         failing = {key: turn["failing"].get(key, 0) + 1 for key in failed}
         stuck = max(failing.values(), default=0) >= self.settings.max_same_failures
-        again = any(each.result.failed or each.heartbeat for each in done)
-        if self.settings.continue_after_any_function:
-            again = again or any(each.result.name not in NO_HEARTBEAT for each in done)
+        again = any(each.result.failed or goes_on(each.result.name, self.settings, asked=each.heartbeat) for each in done)
         reason = "repeated_failure" if stuck else ""
         if again and not reason and turn["steps"] >= self.settings.max_steps:
             reason = "step_cap"
         return Turn(**turn | {"failing": failing, "again": again and not reason, "reason": reason})
-
-
-def _opened(name: str, arguments: Any) -> tuple[dict[str, Any], bool]:
-    """Return the arguments without ``request_heartbeat``, and what that says.
-
-    Raises:
-        FunctionError: the arguments are no JSON object.
-    """
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments)
-        except (ValueError, RecursionError):
-            raise FunctionError(
-                f"The arguments of {name} are no valid JSON object: {arguments[:200]}"
-            ) from None
-    if not isinstance(arguments, dict):
-        raise FunctionError(f"The arguments of {name} must be one JSON object.")
-    rest = {key: value for key, value in arguments.items() if key != "request_heartbeat"}
-    asked = arguments.get("request_heartbeat", False)
-    return rest, name not in NO_HEARTBEAT and (asked is True or str(asked).strip().lower() in _TRUE)
 
 
 def _written(arguments: Any) -> str:

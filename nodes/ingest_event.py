@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 from langgraph_memoryos import ids
 from langgraph_memoryos.dialogue import exchanges_from_messages
+from langgraph_memoryos.functions import goes_on, opened
 from langgraph_memoryos.identity import resolve_scope
 from langgraph_memoryos.records import Exchange, Page, Scope
 from langgraph_memoryos.state import NO_USAGE, RecalledMemory, ScopeState
@@ -28,7 +29,7 @@ from langgraph_memoryos.virtual_input import (
     user_message,
 )
 from langgraph_memoryos.virtual_log import erased, in_view, interrupted_calls, log_entries, queue_snapshot
-from langgraph_memoryos.virtual_queue import CountTokens, truncated
+from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, truncated
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn, VirtualInput
 
@@ -225,17 +226,20 @@ class IngestEvent:
         """Return queue and turn of an event that was broken off: its steps and what it said already count."""
         (entry,) = self.messages.get(scope, thread_id, [event.message_id])
         event = QueueMessage.from_json(entry)
-        opened = ids.page_id(
+        begun = ids.page_id(
             user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, source_id=event.message_id
         )
-        page = next(iter(self.pages.get(scope, [event.page_id or opened])), None)
+        page = next(iter(self.pages.get(scope, [event.page_id or begun])), None)
         turn = _begun(event, _exchange(page, event, thread_id), look.erasures)
         there = {message["message_id"] for message in queue}
         steps = [step + 1 for step in range(self.settings.max_steps) if ids.step_id(event.message_id, step) in there]
         if not steps:
             others = [message for message in queue if message["message_id"] != event.message_id]
             return [*others, self._shown(event)], turn
-        return queue, Turn(**turn | {"steps": steps[-1], "sent": [page.reply] if page and page.reply else []})
+        last = ids.step_id(event.message_id, steps[-1] - 1)
+        again = _goes_on(parse_queue(queue), last, self.settings)
+        sent = [page.reply] if page and page.reply else []
+        return queue, Turn(**turn | {"steps": steps[-1], "sent": sent, "again": again})
 
     def _shown(self, message: QueueMessage) -> dict[str, Any]:
         """Return a message as the queue holds it: one that is larger than the window is visibly truncated."""
@@ -269,6 +273,16 @@ def _unfinished(
     said = [message for message in listed if message.type == "human"][-1:]
     again = [*(user_message(message, now=now) for message in said), *([event] if event else [])]
     return next((message for message in again if look.marks[message.message_id] == "open"), None)
+
+
+def _goes_on(queue: Sequence[QueueMessage], step: str, settings: VirtualContextSettings) -> bool:
+    """Return whether the model was to be called again after a step; what was thought only was its last word."""
+    calls = next(message.calls for message in queue if message.message_id == step)
+    failed = {message.call_id for message in queue if message.failed}
+    return any(
+        call["id"] in failed or goes_on(call["name"], settings, asked=opened(call["name"], call["arguments"])[1])
+        for call in calls
+    )
 
 
 def _exchange(page: Page | None, event: QueueMessage, thread_id: str) -> Exchange:

@@ -7,10 +7,11 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from langgraph_memoryos import ids
+from langgraph_memoryos.records import Scope
 from langgraph_memoryos.state import ScopeState
 from langgraph_memoryos.stores.messages import MessageStore
 from langgraph_memoryos.text_size import count_tokens
-from langgraph_memoryos.virtual_log import erased, log_entries, scope_of
+from langgraph_memoryos.virtual_log import erased, log_entries, overlooked, queue_snapshot, scope_of
 from langgraph_memoryos.virtual_queue import (
     CountTokens,
     parse_queue,
@@ -67,7 +68,9 @@ class ReplaceEvicted:
         kept = remaining(rest, parse_queue(state["evicted"]))
         head, kept_log = [old] if old else [], True
         if state["evicted"]:
-            head = [self._summary(state["summary"], turn, until=state["evicted"][-1]["message_id"])]
+            until = state["evicted"][-1]["message_id"]
+            head = [self._summary(state["summary"], turn, until=until)]
+            kept = [*self._overlooked(state["queue"], scope, thread_id, until), *kept]
             kept_log = self.messages.append(scope, thread_id, log_entries(head, None))
         room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"]) - 3
         fitting = shrunk([*head, *kept], max_tokens=room, count=self.count)
@@ -88,6 +91,14 @@ class ReplaceEvicted:
             turn=counted if kept_log else erased(counted),
             pressure=Pressure(**pressure | {"warned": False, "flush": False}),
         )
+
+    def _overlooked(
+        self, queue: list[dict[str, Any]], scope: Scope, thread_id: str, until: str
+    ) -> list[QueueMessage]:
+        """Return messages of an event that ran meanwhile: no summary stands for them, so they stay in view."""
+        view = queue_snapshot(queue, handled="", warned=False, event_id="")
+        look = self.messages.look(scope, thread_id, queue=view, shown=set(view["messages"]), asked=())
+        return [QueueMessage.from_json(entry) for entry in overlooked(queue, look, until=until)]
 
     def _summary(self, text: str, turn: Turn, *, until: str) -> QueueMessage:
         name = ids.digest("summary", turn["event_id"], str(turn["flushes"]))

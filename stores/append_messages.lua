@@ -10,7 +10,7 @@ if ARGV[4] ~= '' then redis.call('SADD', KEYS[5], ARGV[4]) end
 for i = 5, #ARGV, 2 do
   local there = redis.call('HGET', KEYS[2], ARGV[i])
   if not there then redis.call('RPUSH', KEYS[1], ARGV[i]) end
-  if not there or not string.find(there, '"erased": true', 1, true) then
+  if not there or not cjson.decode(there).erased then
     redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1])
   end
 end

@@ -131,7 +131,7 @@ class ArchivalStore:
         clean = [storable(text) for text in texts]
         stored: list[str] = []
         if document is None:  # the entry of one is erased with its user
-            scope = erasures.begun(scope, self._client.get(self._namespace.keys(scope).erasures))
+            scope = self.begun(scope)
         for start in range(0, len(clean), _BATCH):
             batch = clean[start : start + _BATCH]
             vectors = self._embedder.embed_passages(batch)
@@ -144,24 +144,35 @@ class ArchivalStore:
             stored += [found.decode() for found in _unless_overtaken(replies)]
         return tuple(stored)
 
+    def begun(self, scope: Scope) -> Scope:
+        """Return the scope of what begins now and takes several writes: none of them is done once the user is erased."""
+        return erasures.begun(scope, self._client.get(self._namespace.keys(scope).erasures))
+
     def begin(self, scope: Scope, document: ArchivedDocument, texts: Sequence[str]) -> list[str]:
         """Begin to load a version of a document, and stop what loads another; return its texts to insert, each once.
 
         Those that are in the archive already the document has from now on, without being embedded.
+
+        Raises:
+            OvertakenError: everything of the user was erased since the scope's ``erasures`` were counted.
         """
         keys = self._namespace.keys(scope)
         clean = {_text_key(text): text for text in map(storable, texts)}
         pipeline = self._client.pipeline()  # a transaction: another load begins before all of it, or after
-        pipeline.hset(keys.agents, keys.agent, json.dumps(scope.agent_id))
-        pipeline.hset(keys.documents, document.document_id, document.entry)
+        erasures.write(
+            pipeline, keys, scope,
+            ["HSET", keys.agents, keys.agent, json.dumps(scope.agent_id)],
+            ["HSET", keys.documents, document.document_id, document.entry],
+        )
         for batch in _batches(list(clean)):
             scripts.run(
                 pipeline,
                 "take_chunks",
-                keys=[keys.fact_texts(COLLECTION), keys.chunks(document.document_id)],
-                args=[document.document_id, keys.holders(""), *batch],
+                keys=[keys.fact_texts(COLLECTION), keys.chunks(document.document_id), keys.documents],
+                args=[document.document_id, document.entry, keys.holders(""), *batch],
             )
-        replies = pipeline.execute()[2:]
+        written, *replies = pipeline.execute()
+        _unless_overtaken([written or None, *replies])
         return [clean[digest.decode()] for missing in replies for digest in missing]
 
     def finish(self, scope: Scope, document: ArchivedDocument, texts: Sequence[str], *, now: float) -> int:

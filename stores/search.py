@@ -123,8 +123,7 @@ class SearchStore:
         """Return how many exchanges :meth:`conversation` can find, not counting the page ``without``."""
         keys = self._namespace.keys(scope)
         pipeline = self._client.pipeline(transaction=False)
-        index = self._namespace.index("page")
-        pipeline.execute_command("FT.SEARCH", index, search.everything_filter(keys), "LIMIT", 0, 0, *search.DIALECT)
+        pipeline.execute_command(*search.count(self._namespace.index("page"), search.everything_filter(keys)))
         pipeline.exists(keys.page(without))
         (found, *_), excluded = pipeline.execute()
         return int(found) - int(excluded)

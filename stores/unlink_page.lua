@@ -25,7 +25,8 @@ if following and following ~= '' and redis.call('EXISTS', page_prefix .. followi
   light = string.gsub(light, '|%x+|(%d+)$', '||%1')
   redis.call('HSET', page_prefix .. following, 'previous', '', 'light', light)
   if redis.call('EXISTS', window_prefix .. following) == 1 then
-    redis.call('HSET', window_prefix .. following, 'text', content .. ' ' .. content, 'light', light)
+    redis.call('HSET', window_prefix .. following, 'text', table.concat({content, content, content}, ' '),
+      'light', light)
   end
 end
 if not segment or segment == '' then return '' end

@@ -382,3 +382,15 @@ def test_a_long_text_is_split_between_sentences(tmp_path: Path, one: VirtualCont
         load(one, tmp_path / name)
     pairs = [f"{first}! {second}" for first, second in zip(sentences[::2], sentences[1::2], strict=True)]
     assert [item.text for item in one.archival.iterate(SCOPE)] == [f"{pairs[0]}!", f"{pairs[1]}!", pairs[2]]
+
+
+def test_forgetting_the_user_stops_the_load_of_a_folder(memory: MemoryOS, tmp_path: Path):
+    one, _ = agent(memory)
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"A secret of file {name}.", encoding="utf-8")
+    reports = one.load_documents(tmp_path, user_id="u")
+    assert next(reports).problem == ""
+    memory.forget("u")
+    assert all("forgotten" in report.problem for report in reports)
+    assert one.archival.count(one.scope("u")) == 0
+    assert [report.problem for report in one.load_documents(tmp_path, user_id="u")] == [""] * 3

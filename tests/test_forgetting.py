@@ -370,3 +370,16 @@ def test_a_speakers_name_is_known_as_long_as_a_page_has_it(memory: MemoryOS) -> 
     assert names() == {b"Ann", b"Anna", b"Juniper"}
     memory.forget("ann", thread_id="other")
     assert names() == set()
+
+
+def test_a_page_whose_predecessor_is_erased_is_found_as_one_that_never_had_any(memory: MemoryOS) -> None:
+    first, second = exchange("apples and pears", source="m1"), exchange("grapes and melons", source="m2")
+    tell(memory, "ann", first, second)
+    tell(memory, "bob", second)
+    memory.forget("ann", page_id=exported(memory, "ann")[0]["page_id"])
+    texts = [
+        memory.connection.client.hget(
+            memory.parts.pages.namespace.keys(owner(user)).window(exported(memory, user)[0]["page_id"]), "text")
+        for user in ("ann", "bob")
+    ]
+    assert texts[0] == texts[1] is not None

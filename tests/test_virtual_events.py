@@ -356,3 +356,51 @@ def test_what_another_node_answered_meanwhile_is_caught_up(memory: MemoryOS):
     graph.update_state(run(), {"messages": [RemoveMessage("1")]})
     graph.invoke(said("bye", "5"), run())
     assert queries(memory, "u") == ["hello", "What is 1 + 1?", "thanks", "bye"]
+
+
+def test_what_ran_meanwhile_is_summarised_or_in_view_when_later_steps_are_evicted(memory: MemoryOS):
+    def overlapped(_: Any) -> AIMessage:
+        one.send("the spare key is under the oak", user_id="u")
+        return acts(call("archival_memory_insert", True, content="aa " * 900))
+
+    steps = [acts(call("archival_memory_insert", True, content=f"{name} " * 1500)) for name in ("bb", "cc", "dd")]
+    one, model = agent(memory, overlapped, say("noted"), *steps, say("done"), otherwise=say("under the oak"))
+    assert one.send("sort my papers", user_id="u")["flushes"] > 0
+    one.send("where is the key?", user_id="u")
+    assert "the spare key is under the oak" in str(model.asked[-1]) + str(model.summarised)
+
+
+def test_an_answered_event_that_died_at_its_end_is_finished_and_not_asked_again(
+    memory: MemoryOS, monkeypatch: pytest.MonkeyPatch
+):
+    one, model = agent(memory, say("first answer"), otherwise=say("second answer"))
+    message = {"messages": [HumanMessage("hi", id="m1")]}
+    with monkeypatch.context() as patch:
+        patch.setattr(LeaseStore, "release", crash)
+        with pytest.raises(ConnectionError):
+            one.graph.invoke(message, {"configurable": {"user_id": "u"}})
+    leases = memory.parts.pages.sibling(LeaseStore)
+    leases.release(one.scope("u"), "default", "m1", finished=False)
+    report = one.graph.invoke(message, {"configurable": {"user_id": "u"}})["virtual"]
+    assert (report["reason"], report["sent"], len(model.asked)) == ("done", ["first answer"], 1)
+    assert [page["reply"] for page in exported(memory, "u")] == ["first answer"]
+
+
+def test_a_resumed_run_keeps_its_thread_busy(memory: MemoryOS):
+    def down(_: Any) -> AIMessage:
+        raise ConnectionError("The model is down.")
+
+    def ticked(_: Any) -> AIMessage:
+        assert other.tick(user_id="u")["reason"] == "busy"
+        return say("hello")
+
+    other, _ = agent(memory)
+    one, _ = agent(memory, down, ticked, checkpointer=InMemorySaver())
+    config = {"configurable": {"user_id": "u", "thread_id": "default"}}
+    with pytest.raises(ConnectionError):
+        one.graph.invoke({"messages": [HumanMessage("hi", id="m1")]}, config)
+    assert one.graph.invoke(None, config)["virtual"]["sent"] == ["hello"]
+
+
+def crash(*_: Any, **__: Any) -> None:
+    raise ConnectionError("The server is gone.")
