@@ -1,6 +1,7 @@
 """The face of MemGPT's virtual context: open it over a memory, talk, look into it."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,7 @@ from langgraph_memoryos.records import Scope
 from langgraph_memoryos.stores.archival import ArchivalStore
 from langgraph_memoryos.stores.blocks import BlockStore
 from langgraph_memoryos.stores.checkpoints import checkpoint_thread
+from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.stores.messages import Entry, MessageStore
 from langgraph_memoryos.stores.search import SearchStore
 from langgraph_memoryos.tools import TOOL_NAMES, memory_tools
@@ -222,7 +224,11 @@ class VirtualContext:
         self, given: dict[str, Any], user_id: str | int, agent_id: str | int | None, thread_id: str | int
     ) -> dict[str, Any]:
         graph, config, who = self._prepared(user_id, agent_id, thread_id)
-        result: dict[str, Any] = graph.invoke(given, config, context=who)
+        try:
+            result: dict[str, Any] = graph.invoke(given, config, context=who)
+        except BaseException:
+            self._give_up(given, who)
+            raise
         return result
 
     async def _arun(
@@ -235,8 +241,19 @@ class VirtualContext:
                 "`await memory.async_checkpointer()`, or none."
             )
         graph, config, who = await asyncio.to_thread(self._prepared, user_id, agent_id, thread_id)
-        result: dict[str, Any] = await graph.ainvoke(given, config, context=who)
+        try:
+            result: dict[str, Any] = await graph.ainvoke(given, config, context=who)
+        except BaseException:
+            await asyncio.to_thread(self._give_up, given, who)
+            raise
         return result
+
+    def _give_up(self, given: dict[str, Any], who: dict[str, Any]) -> None:
+        """Free the thread of an event that failed, wherever that was, so that timed events find it free."""
+        event_id = given["event"]["id"] if "event" in given else given["messages"][0].id
+        leases: LeaseStore = self._memory.parts.pages.sibling(LeaseStore)
+        with contextlib.suppress(Exception):  # what failed may be Redis itself
+            leases.release(Scope.from_json(who), who["thread_id"], event_id, finished=False)
 
     def _prepared(
         self, user_id: str | int, agent_id: str | int | None, thread_id: str | int

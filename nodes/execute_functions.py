@@ -85,7 +85,8 @@ class ExecuteFunctions:
         exchange = Exchange.from_json(turn["exchange"] or {})
         page_id = page_id_of(scope, turn)
         done = [
-            self._carry_out(scope, assistant, call, at, page_id) for at, call in enumerate(assistant.calls)
+            self._carry_out(scope, assistant, call, at, thread_id=thread_id, page_id=page_id)
+            for at, call in enumerate(assistant.calls)
         ]
         said = [each.said for each in done if each.said]
         page = self._complete(scope, exchange, said)
@@ -128,6 +129,8 @@ class ExecuteFunctions:
         assistant: QueueMessage,
         call: dict[str, Any],
         at: int,
+        *,
+        thread_id: str,
         page_id: str,
     ) -> _Done:
         name, arguments = call["name"], call["arguments"]
@@ -135,7 +138,8 @@ class ExecuteFunctions:
         heartbeat, said = False, ""
         try:
             arguments, heartbeat = opened(name, arguments)
-            call_id = ids.digest(assistant.message_id, str(at), key)
+            # A client may number the messages of each thread from 1.
+            call_id = ids.digest(thread_id, assistant.message_id, str(at), key)
             text = self.functions.call(
                 name, arguments, FunctionCall(scope=scope, call_id=call_id, open_page=page_id)
             )

@@ -69,8 +69,8 @@ class IngestEvent:
 
     The log of the thread is the truth, and the queue is what of it is in view: it has what another event logged
     meanwhile, and nothing that was erased. What the log knows is not taken in again: an event that is finished is none,
-    and one that was broken off goes on. In a conversation that had no virtual context until now, the exchanges before the
-    message are taken in as well, as far as its newest 100 messages reach.
+    and one that was broken off goes on. When a thread's log begins, the exchanges before the message are taken in as
+    well, as far as the conversation's newest 100 messages reach.
 
     A timed event never runs into a busy thread and respects ``pause_heartbeats``; a person's message always
     runs.
@@ -108,7 +108,8 @@ class IngestEvent:
         earlier, new = split_conversation(listed, handled=before["handled"])
         happened = event if event and look.marks[event.message_id] == "unknown" else None
         said = [message for message in new if look.marks[str(message.id)] == "unknown"]
-        missed = self._missed(scope, thread_id, earlier, look, now) if happened or said else []
+        first = not (look.kept or look.before or look.after)
+        missed = self._missed(scope, thread_id, earlier, look, now) if first and (happened or said) else []
         fresh = [_Part(messages=[happened])] if happened else []
         written = self._said(scope, thread_id, said, now) if said else []
         if said and not written and self.messages.erasures(scope) != look.erasures:
@@ -118,7 +119,7 @@ class IngestEvent:
         refused = self._refused(scope, thread_id, newest, look) if newest else "nothing"
         if newest is None or refused:
             kind = newest.kind if newest else event.kind if event else ""
-            return IngestEventUpdate(scope=where, **before, turn=_over(refused, kind=kind, erasures=look.erasures))
+            return self._not_taken(state, scope, where, before, _over(refused, kind=kind, erasures=look.erasures))
         where["turn_id"] = newest.message_id
         handled = newest.message_id if newest.kind == "user_message" else before["handled"]
         if fresh:
@@ -127,7 +128,11 @@ class IngestEvent:
             queue = [*before["queue"], *(self._shown(message) for part in parts for message in part.messages)]
             turn = _begun(newest, _exchange(parts[-1].page, newest, thread_id), look.erasures)
             entries = [entry for part in parts for entry in log_entries(part.messages, part.page)]
-            if not self.messages.append(scope, thread_id, entries, opens=newest.message_id):
+            logged = self.messages.append(scope, thread_id, entries, opens=newest.message_id)
+            if logged == "twice":
+                over = _over("busy", kind=newest.kind, erasures=look.erasures)
+                return self._not_taken(state, scope, where, before, over)
+            if not logged:
                 return _forgotten(where, before, newest, look)
         else:
             queue, turn = self._resumed(scope, thread_id, newest, before["queue"], look)
@@ -138,6 +143,13 @@ class IngestEvent:
         return IngestEventUpdate(
             scope=where, queue=queue, handled=handled, turn=turn, pressure=before["pressure"], memory=None
         )
+
+    def _not_taken(
+        self, state: IngestEventInput, scope: Scope, where: ScopeState, before: IngestEventUpdate, turn: Turn
+    ) -> IngestEventUpdate:
+        """End an event that is not taken in. A checkpoint keeps its queue, where a call may wait to be carried out."""
+        kept = IngestEventUpdate() if _is_own(state, scope) and state.get("queue") else before
+        return IngestEventUpdate(**kept | {"scope": where, "turn": turn})
 
     def _before(
         self, state: IngestEventInput, scope: Scope, thread_id: str, asked: Sequence[str]
@@ -236,6 +248,11 @@ class IngestEvent:
         if not steps:
             others = [message for message in queue if message["message_id"] != event.message_id]
             return [*others, self._shown(event)], turn
+        if event.message_id not in there:
+            # It was evicted while it waited; what it asks stands before its first step.
+            names = [message["message_id"] for message in queue]
+            at = names.index(ids.step_id(event.message_id, steps[0] - 1))
+            queue = [*queue[:at], self._shown(event), *queue[at:]]
         last = ids.step_id(event.message_id, steps[-1] - 1)
         again = _goes_on(parse_queue(queue), last, self.settings)
         sent = [page.reply] if page and page.reply else []

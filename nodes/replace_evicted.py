@@ -71,7 +71,7 @@ class ReplaceEvicted:
             until = state["evicted"][-1]["message_id"]
             head = [self._summary(state["summary"], turn, until=until)]
             kept = [*self._overlooked(state["queue"], scope, thread_id, until), *kept]
-            kept_log = self.messages.append(scope, thread_id, log_entries(head, None))
+            kept_log = bool(self.messages.append(scope, thread_id, log_entries(head, None)))
         room = int((self.settings.flush_tokens - pressure["fixed_tokens"]) / pressure["correction"]) - 3
         fitting = shrunk([*head, *kept], max_tokens=room, count=self.count)
         if queue_tokens(fitting, self.count) > room:

@@ -27,6 +27,7 @@ for a text that is part of a page: ``{"page": id, "side": "query" | "reply", "st
 
 Mark = Literal["unknown", "known", "open"]
 """What a log knows of a message: nothing, that it is there, or that it is there and its event was not finished."""
+_APPENDED: tuple[Literal["", "once", "twice"], ...] = ("", "once", "twice")
 _MARKS: tuple[Mark, ...] = ("unknown", "known", "open")
 
 
@@ -62,7 +63,9 @@ class MessageStore:
         raw: Any = self._client.get(self._namespace.keys(scope).erasures)
         return int(raw or 0)
 
-    def append(self, scope: Scope, thread_id: str, entries: Sequence[Entry], *, opens: str = "") -> bool:
+    def append(
+        self, scope: Scope, thread_id: str, entries: Sequence[Entry], *, opens: str = ""
+    ) -> Literal["once", "twice", ""]:
         """Append messages that are not in the log yet, in order, atomically; those that are take the newer text.
 
         Args:
@@ -72,10 +75,11 @@ class MessageStore:
             opens: Id of the event that begins with them; it is open until ``LeaseStore.release`` says it is finished.
 
         Returns:
-            Whether the log has them: not when the user was erased since the scope's ``erasures`` were counted.
+            ``once`` when the log has them; ``twice`` when somebody else opened the event a moment ago; an empty text when
+            the user was erased since the scope's ``erasures`` were counted. In the latter two nothing is written.
         """
         if not entries:
-            return True
+            return "once"
         keys = self._namespace.keys(scope)
         pairs = [part for entry in entries for part in (entry["message_id"], json.dumps(entry))]
         kept = scripts.run(
@@ -90,7 +94,7 @@ class MessageStore:
             ],
             args=[keys.thread_tag(thread_id), json.dumps(thread_id), erasures.expected(scope), opens, *pairs],
         )
-        return bool(kept)
+        return _APPENDED[int(kept)]
 
     def look(
         self, scope: Scope, thread_id: str, *, queue: Entry | None, shown: Collection[str], asked: Sequence[str]

@@ -2,11 +2,12 @@
 """Events and the log: what overlaps, comes again, comes with another, or was there before; the log decides what is in view."""
 
 import asyncio
+import json
 import threading
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 
@@ -14,7 +15,7 @@ from langgraph_memoryos.errors import MemoryOSError
 from langgraph_memoryos.memory import MemoryOS
 from langgraph_memoryos.stores.leases import LeaseStore
 from langgraph_memoryos.virtual_context import VirtualContext
-from tests.memory_support import Clock, exported, queries
+from tests.memory_support import Clock, before_round_trip, exported, queries
 from tests.virtual_support import ToolModel, acts, agent, call, results, say
 
 pytest_plugins = ["tests.memory_fixtures"]
@@ -346,16 +347,67 @@ def test_a_forgotten_message_that_waits_for_an_answer_is_none(memory: MemoryOS):
     assert queries(memory, "u") == ["question 0", "Hello"]
 
 
-def test_what_another_node_answered_meanwhile_is_caught_up(memory: MemoryOS):
+def test_a_conversation_is_caught_up_once_however_it_comes_again(memory: MemoryOS):
+    """A client that sends the whole list each time, without ids, and a node that rewrites what was said."""
     one, model = agent(memory)
-    graph = parent(one)
-    graph.invoke(said("hello", "1"), run())
-    elsewhere = [HumanMessage("What is 1 + 1?", id="2"), AIMessage("2, says the calculator", id="3")]
-    graph.invoke({"messages": [*elsewhere, HumanMessage("thanks", id="4")]}, run())
-    assert "says the calculator" in prompt(model)
-    graph.update_state(run(), {"messages": [RemoveMessage("1")]})
-    graph.invoke(said("bye", "5"), run())
-    assert queries(memory, "u") == ["hello", "What is 1 + 1?", "thanks", "bye"]
+    listed = [HumanMessage("question 0"), AIMessage("reply 0")]
+    for at in (1, 2, 3):
+        listed += [HumanMessage(f"question {at}")]
+        one.graph.invoke({"messages": [message.model_copy() for message in listed]}, run())
+        listed += [AIMessage("ok, said otherwise")]
+    assert queries(memory, "u") == [f"question {at}" for at in range(4)]
+    assert prompt(model).count("question 1") == 1
+
+
+def test_the_same_message_at_the_same_moment_is_answered_once(memory: MemoryOS):
+    one, model = agent(memory)
+    other, second = agent(memory)
+    reports: list[Any] = []
+
+    def answer(virtual: VirtualContext) -> None:
+        reports.append(virtual.graph.invoke(said("hi", f"m{at}"), run())["virtual"])
+
+    for at in range(5):
+        with before_round_trip(memory, at, lambda: answer(other)) as reached:
+            answer(one)
+        assert reached
+        assert sorted(report["reason"] for report in reports) in (["busy", "done"], ["done", "nothing"])
+        assert len(model.asked) + len(second.asked) == 1
+        model.asked.clear()
+        second.asked.clear()
+        reports.clear()
+
+
+def test_a_refused_event_leaves_a_call_that_waits_for_approval(memory: MemoryOS):
+    one, _ = agent(memory, acts(call("archival_memory_insert", True, content="approved")))
+    graph = one.builder().compile(checkpointer=InMemorySaver(), interrupt_before=["execute_functions"])
+    graph.invoke(said("keep it", "m1"), run())
+    assert graph.invoke({"event": {"kind": "timed", "text": "tick", "id": "t1"}}, run())["virtual"]["reason"] == "busy"
+    assert [message["kind"] for message in graph.get_state(run()).values["queue"]] == ["user_message", "assistant"]
+
+
+def test_equal_ids_in_two_threads_are_two_calls(memory: MemoryOS):
+    one, _ = agent(memory, *(acts(call("core_memory_append", block="human", content=text)) for text in ("tea", "milk")))
+    for thread in ("t1", "t2"):
+        one.graph.invoke(said("remember", "m1"), {"configurable": {"user_id": "u", "thread_id": thread}})
+    assert one.blocks.get(one.scope("u"), "human").value == "tea\nmilk"
+
+
+def test_an_event_that_was_evicted_while_it_waited_is_asked_with_its_question(memory: MemoryOS):
+    def down(_: Any) -> AIMessage:
+        raise ConnectionError("The model is down.")
+
+    one, model = agent(memory, acts(call("archival_memory_search", True, query="x")), down, say("done"))
+    with pytest.raises(ConnectionError):
+        one.graph.invoke(said("QUESTION m1", "m1"), run())
+    queue = memory.connection.client
+    key = memory.parts.pages.namespace.keys(one.scope("u")).fifo("t")
+    kept = json.loads(queue.get(key))
+    # As if others had evicted it: what stays in view begins with its first step.
+    log = [entry["message_id"] for entry in one.messages("u", "t")]
+    queue.set(key, json.dumps(kept | {"messages": log[1:], "until": log[0]}))
+    assert one.graph.invoke(said("QUESTION m1", "m1"), run())["virtual"]["sent"] == ["done"]
+    assert "QUESTION m1" in prompt(model)
 
 
 def test_what_ran_meanwhile_is_summarised_or_in_view_when_later_steps_are_evicted(memory: MemoryOS):
