@@ -7,7 +7,7 @@ stream and in an export. Times are seconds since the epoch (UTC, float); identif
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, SupportsFloat
 
 Tier = Literal["short", "mid", "archived"]
 """Where a page is: in a thread's short-term queue, in a mid-term segment, or only in recall storage."""
@@ -92,8 +92,8 @@ class Exchange(Record):
 
     def __post_init__(self) -> None:
         """Refuse a time that no order could be made of."""
-        if not math.isfinite(self.said_at):
-            raise ValueError(f"An exchange's said_at is seconds since the epoch, not {self.said_at}.")
+        if not isinstance(self.said_at, SupportsFloat) or not math.isfinite(self.said_at):
+            raise ValueError(f"An exchange's said_at is a number of seconds since the epoch, not {self.said_at!r}.")
 
 
 @dataclass(frozen=True, kw_only=True)

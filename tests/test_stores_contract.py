@@ -3,6 +3,8 @@
 import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -52,9 +54,9 @@ def round_trips(memory: MemoryOS) -> Iterator[list[int]]:
         yield sent
 
 
-@pytest.mark.parametrize("moment", [float("nan"), float("inf")])
-def test_exchange_without_a_real_time_is_refused(moment: float) -> None:
-    with pytest.raises(ValueError, match="seconds since the epoch"):
+@pytest.mark.parametrize("moment", [float("nan"), float("inf"), "2024-05-08", datetime(2024, 5, 8, tzinfo=UTC), None])
+def test_exchange_without_a_real_time_is_refused(moment: Any) -> None:
+    with pytest.raises(ValueError, match="number of seconds since the epoch"):
         exchange("Hello", said_at=moment)
 
 

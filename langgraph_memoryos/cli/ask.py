@@ -66,7 +66,7 @@ def ask(
     The most relevant page comes first. Relevance ranks the pages of one question by words, meaning and
     neighbourhood; it is no probability, and numbers of different questions do not compare.
     The archive is no part of a recall: its best texts are shown last, and are not told to the model.
-    The question is asked in a thread of its own and is not remembered.
+    The question is asked in a thread of its own and is not remembered; what it finds counts as visited.
     """
     answers = _answers(model)
     with options.open(without_model=True) as memory:
