@@ -48,6 +48,10 @@ class RecordNotFoundError(MemoryOSError, KeyError):
 class ErasedError(MemoryOSError):
     """Everything of the user was forgotten since what was to be written began: nothing of it is kept."""
 
+    def __init__(self) -> None:
+        """Say it in one sentence."""
+        super().__init__("Everything of this user was forgotten meanwhile: nothing was kept.")
+
 
 class ConversationFormatError(MemoryOSError, ValueError):
     """A conversation file is not in one of the formats that can be replayed."""

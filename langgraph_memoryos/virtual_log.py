@@ -118,19 +118,18 @@ def in_view(queue: Entry, look: ThreadLook) -> list[Entry]:
     return found
 
 
-def overlooked(queue: Sequence[Mapping[str, Any]], look: ThreadLook, *, until: str) -> list[Entry]:
+def overlooked(queue: Entry, look: ThreadLook, *, until: str) -> list[Entry]:
     """Return what another event logged before ``until`` and the queue lacks: the new summary does not stand for it.
 
     Args:
-        queue: The queue before the eviction.
+        queue: Snapshot of the queue before the eviction.
         look: The log as it is now.
         until: Id of the newest message that is evicted.
     """
     order = [entry["message_id"] for entry in look.after]
     summarised = set(order[: order.index(until)]) if until in order else set()
-    unseen = summarised.difference(message["message_id"] for message in queue)
-    view = queue_snapshot(queue, handled="", warned=False, event_id="") if unseen else {}
-    return [entry for entry in in_view(view, look) if entry["message_id"] in unseen] if unseen else []
+    unseen = summarised.difference(queue["messages"])
+    return [entry for entry in in_view(queue, look) if entry["message_id"] in unseen] if unseen else []
 
 
 def result_id(message_id: str, call: int) -> str:

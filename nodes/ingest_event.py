@@ -28,7 +28,14 @@ from langgraph_memoryos.virtual_input import (
     split_conversation,
     user_message,
 )
-from langgraph_memoryos.virtual_log import erased, in_view, interrupted_calls, log_entries, queue_snapshot
+from langgraph_memoryos.virtual_log import (
+    erased,
+    in_view,
+    interrupted_calls,
+    log_entries,
+    page_id_of,
+    queue_snapshot,
+)
 from langgraph_memoryos.virtual_queue import CountTokens, parse_queue, truncated
 from langgraph_memoryos.virtual_settings import VirtualContextSettings
 from langgraph_memoryos.virtual_state import Pressure, QueueMessage, Turn, VirtualInput
@@ -238,11 +245,9 @@ class IngestEvent:
         """Return queue and turn of an event that was broken off: its steps and what it said already count."""
         (entry,) = self.messages.get(scope, thread_id, [event.message_id])
         event = QueueMessage.from_json(entry)
-        begun = ids.page_id(
-            user_id=scope.user_id, agent_id=scope.agent_id, thread_id=thread_id, source_id=event.message_id
-        )
-        page = next(iter(self.pages.get(scope, [event.page_id or begun])), None)
-        turn = _begun(event, _exchange(page, event, thread_id), look.erasures)
+        turn = _begun(event, _exchange(None, event, thread_id), look.erasures)
+        page = next(iter(self.pages.get(scope, [event.page_id or page_id_of(scope, turn)])), None)
+        turn["exchange"] = _exchange(page, event, thread_id).to_json()
         there = {message["message_id"] for message in queue}
         steps = [step + 1 for step in range(self.settings.max_steps) if ids.step_id(event.message_id, step) in there]
         if not steps:
@@ -312,21 +317,8 @@ def _exchange(page: Page | None, event: QueueMessage, thread_id: str) -> Exchang
 
 
 def _begun(event: QueueMessage, exchange: Exchange, erasures: int) -> Turn:
-    return Turn(
-        event_id=event.message_id,
-        kind=event.kind,
-        steps=0,
-        again=True,
-        reason="",
-        erasures=erasures,
-        exchange=exchange.to_json(),
-        sent=[],
-        failing={},
-        flushes=0,
-        evicted=0,
-        warnings=0,
-        usage=NO_USAGE,
-    )
+    begun = _over("", kind=event.kind, erasures=erasures)
+    return Turn(**begun | {"event_id": event.message_id, "again": True, "exchange": exchange.to_json()})
 
 
 def _over(reason: str, *, kind: str, erasures: int) -> Turn:

@@ -98,7 +98,7 @@ class ReplaceEvicted:
         """Return messages of an event that ran meanwhile: no summary stands for them, so they stay in view."""
         view = queue_snapshot(queue, handled="", warned=False, event_id="")
         look = self.messages.look(scope, thread_id, queue=view, shown=set(view["messages"]), asked=())
-        return [QueueMessage.from_json(entry) for entry in overlooked(queue, look, until=until)]
+        return [QueueMessage.from_json(entry) for entry in overlooked(view, look, until=until)]
 
     def _summary(self, text: str, turn: Turn, *, until: str) -> QueueMessage:
         name = ids.digest("summary", turn["event_id"], str(turn["flushes"]))

@@ -19,6 +19,7 @@ from typing import Any
 from redis import Redis
 
 from langgraph_memoryos import ids
+from langgraph_memoryos.batches import batches
 from langgraph_memoryos.errors import ErasedError, MemoryOSError, RecordNotFoundError
 from langgraph_memoryos.records import Record, Scope
 from langgraph_memoryos.stores import erasures, scripts
@@ -132,21 +133,20 @@ class ArchivalStore:
         stored: list[str] = []
         if document is None:  # the entry of one is erased with its user
             scope = self.begun(scope)
-        for start in range(0, len(clean), _BATCH):
-            batch = clean[start : start + _BATCH]
+        for batch in batches(clean, _BATCH):
             vectors = self._embedder.embed_passages(batch)
             pipeline = self._client.pipeline(transaction=False)
             for text, vector in zip(batch, vectors, strict=True):
                 self._put(pipeline, scope, text, vector.tobytes(), now=now, source=source, document=document)
             replies = pipeline.execute()
             if document is None and None in replies:
-                raise ErasedError("Everything of this user was forgotten meanwhile: nothing was kept.")
+                raise ErasedError
             stored += [found.decode() for found in _unless_overtaken(replies)]
         return tuple(stored)
 
     def begun(self, scope: Scope) -> Scope:
         """Return the scope of what begins now and takes several writes: none of them is done once the user is erased."""
-        return erasures.begun(scope, self._client.get(self._namespace.keys(scope).erasures))
+        return erasures.counted(self._client, self._namespace.keys(scope), scope)
 
     def begin(self, scope: Scope, document: ArchivedDocument, texts: Sequence[str]) -> list[str]:
         """Begin to load a version of a document, and stop what loads another; return its texts to insert, each once.
@@ -164,7 +164,7 @@ class ArchivalStore:
             ["HSET", keys.agents, keys.agent, json.dumps(scope.agent_id)],
             ["HSET", keys.documents, document.document_id, document.entry],
         )
-        for batch in _batches(list(clean)):
+        for batch in batches(list(clean), _DIGESTS):
             scripts.run(
                 pipeline,
                 "take_chunks",
@@ -187,7 +187,7 @@ class ArchivalStore:
         former: Any = self._client.smembers(keys.chunks(document.document_id))
         dropped = {digest.decode() for digest in former}.difference(_text_key(storable(text)) for text in texts)
         pipeline = self._client.pipeline(transaction=False)
-        for batch in _batches(sorted(dropped)):
+        for batch in batches(sorted(dropped), _DIGESTS):
             scripts.run(
                 pipeline,
                 "release_chunks",
@@ -357,10 +357,6 @@ def version_of(texts: Sequence[str]) -> str:
 
 def _text_key(text: str) -> str:
     return ids.digest("archival", text)
-
-
-def _batches(digests: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (digests[start : start + _DIGESTS] for start in range(0, len(digests), _DIGESTS))
 
 
 def _unless_overtaken(replies: Sequence[Any]) -> Sequence[Any]:

@@ -232,7 +232,7 @@ class BlockStore:
         ]  # fmt: skip
         changed = scripts.run(self._client, "put_block", keys=keys, args=args)
         if changed is None:
-            raise ErasedError("Everything of this user was forgotten meanwhile: nothing was kept.")
+            raise ErasedError
         return bool(changed)
 
     def _entry(self, scope: Scope, label: str) -> dict[str, Any]:

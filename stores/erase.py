@@ -8,6 +8,7 @@ from typing import Any
 
 from redis import Redis
 
+from langgraph_memoryos.batches import batches
 from langgraph_memoryos.records import Collection, Fact, Page, Scope
 from langgraph_memoryos.stores import scripts
 from langgraph_memoryos.stores.facts import FactStore
@@ -59,7 +60,7 @@ class Eraser:
         keys = self._namespace.keys(Scope(user_id=user_id, agent_id=""))
         self._client.incr(keys.erasures)  # first: no event that runs may write behind the search for keys
         ids: Any = self._client.zrange(keys.log, 0, -1)
-        for batch in _batches(ids):
+        for batch in batches(ids, _BATCH):
             self._client.sadd(keys.erased, *batch)
         pages = self._pages.iterate(user_id)
         while several := list(islice(pages, _BATCH)):
@@ -67,7 +68,7 @@ class Eraser:
         facts = 0
         while found := self._user_keys(user_id, keys):
             facts += sum(name.startswith(self._namespace.prefix("fact").encode()) for name in found)
-            for batch in _batches(found):
+            for batch in batches(found, _BATCH):
                 self._client.unlink(*batch)
         return Erased(pages=len(ids), facts=facts)
 
@@ -118,14 +119,14 @@ class Eraser:
         return Erased(pages=len(pages), facts=facts, segment_ids=tuple(segment_ids))
 
     def _remember(self, keys: Keys, pages: Sequence[Page]) -> None:
-        for batch in _batches(sorted(self._pages.erased_ids(pages))):
+        for batch in batches(sorted(self._pages.erased_ids(pages)), _BATCH):
             self._client.sadd(keys.erased, *batch)
 
     def _unlink_pages(self, scope: Scope, pages: Sequence[Page]) -> Iterable[str]:
         """Destroy pages, each with its traces in one script; return the segments that pages are left in."""
         keys = self._namespace.keys(scope)
         blank = untold_segment(scope)
-        for batch in _batches(pages):
+        for batch in batches(pages, _BATCH):
             pipeline = self._client.pipeline(transaction=False)
             for page in batch:
                 scripts.run(
@@ -148,7 +149,7 @@ class Eraser:
 
     def _run_erase_fact(self, facts: Sequence[Fact], which: str) -> int:
         gone = 0
-        for batch in _batches(facts):
+        for batch in batches(facts, _BATCH):
             pipeline = self._client.pipeline(transaction=False)
             for fact in batch:
                 # A fact may belong to another agent of the user than the one that was named.
@@ -194,7 +195,3 @@ class Eraser:
 
 def _owner(record: Page | Fact) -> Scope:
     return Scope(user_id=record.user_id, agent_id=record.agent_id)
-
-
-def _batches(items: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (items[start : start + _BATCH] for start in range(0, len(items), _BATCH))

@@ -22,6 +22,11 @@ def begun(scope: Scope, counter: Any) -> Scope:
     return replace(scope, erasures=int(counter or 0)) if scope.erasures is None else scope
 
 
+def counted(client: Redis, keys: Keys, scope: Scope) -> Scope:
+    """Return the same as :func:`begun`, in a round trip; in none if the scope says when it began."""
+    return scope if scope.erasures is not None else begun(scope, client.get(keys.erasures))
+
+
 def expected(scope: Scope) -> str:
     """Return what a script compares the counter with; an empty text fits any."""
     return "" if scope.erasures is None else str(scope.erasures)

@@ -174,7 +174,7 @@ class PageStore:
 
     def begun(self, scope: Scope) -> Scope:
         """Return the scope of what begins now and takes several writes: none of them is done once the user is erased."""
-        return erasures.begun(scope, self._client.get(self._namespace.keys(scope).erasures))
+        return erasures.counted(self._client, self._namespace.keys(scope), scope)
 
     @property
     def namespace(self) -> Namespace:
